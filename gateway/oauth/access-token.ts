@@ -6,7 +6,7 @@ import { createBoundedCache } from '../auth/bounded-cache.ts';
 import type { Role } from '../tenancy/permissions.ts';
 import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
 
-/** The user, shop, role and client of an access token, as currently stored. */
+/** The user, shop, role and client of an access token. All of them are read from the database at each call. */
 export interface SignedIn {
   readonly userId: bigint;
   readonly email: string;
@@ -19,7 +19,7 @@ export interface SignedIn {
   readonly currency: string;
   readonly role: Role;
   readonly clientId: string;
-  /** The host that the sign-in returned to, or the scheme of the app; null for old grants. */
+  /** The host or the scheme of the app that got the token; null for old grants. */
   readonly app: string | null;
   /** The grant that the token belongs to. */
   readonly grantId: string;
@@ -29,8 +29,8 @@ export interface SignedIn {
 
 export interface AccessTokenCheck {
   /**
-   * Returns the user of the token. Undefined when the token is invalid, when its grant is revoked or expired, or when
-   * the user is no longer a member of the shop. Rejects when the database is unavailable.
+   * Returns the user of the token. Returns undefined when the token is invalid, when its grant is revoked or expired,
+   * or when the user is no longer a member of the shop. Rejects when the database is unavailable.
    */
   check(token: string): Promise<SignedIn | undefined>;
 }
@@ -39,10 +39,10 @@ export interface AccessTokenCheck {
 export const MCP_SCOPE = 'mcp';
 /** Type of access tokens in their header (RFC 9068). */
 const TOKEN_TYPE = 'at+jwt';
-/** Largest clock difference between two replicas that is tolerated. Seconds. */
+/** Tolerated difference between the clocks of two replicas. Seconds. */
 const CLOCK_SKEW_S = 5;
 const MAX_CACHED = 10_000;
-/** Our tokens have about 700 bytes. A longer text than this is rejected without a check of its signature. Bytes. */
+/** Maximum length of a token that is checked. Our tokens have about 700 bytes. Bytes. */
 const MAX_TOKEN_LENGTH = 4_096;
 
 const id = z
@@ -66,9 +66,9 @@ export interface Verified {
 }
 
 /**
- * Checks the access tokens of this service (RFC 9068).
+ * Creates the check of this service's access tokens (RFC 9068).
  *
- * It checks the signature of a token once and caches the result by the hash of the token. On every call it reads what
+ * It checks the signature of a token once, and caches the result by the hash of the token. At each call it reads what
  * may change (grant, user, membership, role, shop), in one statement.
  *
  * @param o.resource the required `aud` claim: the address of the MCP server.
@@ -97,7 +97,8 @@ export function createAccessTokenCheck(o: {
   return {
     async check(token) {
       const verified = await verify(token);
-      // A cached result is valid only while its signing key still verifies.
+      // The signing key may have been replaced since the result was cached. The result counts only while the key still
+      // verifies.
       if (!verified || !(await o.keys.verifyingKey(verified.kid))) return undefined;
       const user = await readSignedIn(o.pool, verified.claims);
       if (user) o.used?.(verified.claims.grant_id);
@@ -107,7 +108,7 @@ export function createAccessTokenCheck(o: {
 }
 
 /**
- * Checks only what the token itself contains: signature, issuer, audience, time. Its grant may be revoked or expired.
+ * Checks only the token itself: signature, issuer, audience, time. Its grant may be revoked or expired.
  *
  * @returns undefined for an invalid token. Rejects when the database is unavailable.
  */

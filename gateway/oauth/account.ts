@@ -2,8 +2,8 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import type { Role } from '../tenancy/permissions.ts';
 
 /**
- * The user who signed in, and the chosen shop. oidc-provider treats the pair as one account, so every
- * code and token is bound to the shop.
+ * The user who signed in, and the shop that the user chose. oidc-provider treats this pair as one account, so every
+ * code and token is for one shop.
  */
 export interface Account {
   readonly userId: bigint;
@@ -29,7 +29,7 @@ export async function isMember(db: Queryable, account: Account): Promise<boolean
   return rowCount === 1;
 }
 
-/** Returns the same as {@link isMember}, and locks the membership until the transaction ends. */
+/** Does the same as {@link isMember}, and locks the membership until the transaction ends. */
 export async function isMemberUntilCommit(tx: Queryable, account: Account): Promise<boolean> {
   const { rowCount } = await tx.query(
     'select 1 from memberships where shop_id = $1 and user_id = $2 for key share',

@@ -4,16 +4,16 @@ import { parseAccountId } from './account.ts';
 import { type Grants, grantPayload } from './grants.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
 
-/** A refresh token works for this time after its first use, for clients that lost the response. Milliseconds. */
+/** How long a refresh token works after its first use, for clients that lost the response. Milliseconds. */
 const REFRESH_GRACE_MS = 30_000;
 /**
- * Tolerance for two concurrent requests with one code. The second request fails. If it arrives within this time after
- * the first, the tokens of the first stay valid; if it arrives later, they are revoked. Milliseconds.
+ * Tolerance for two concurrent requests with one code. The second request always fails. When it arrives within this
+ * time after the first one, the tokens of the first stay valid. When it arrives later, they are revoked. Milliseconds.
  */
 export const RACE_MS = 1_000;
 /**
- * The adapter returns a used code with an expiry this far in the future. Otherwise oidc-provider would report an old
- * code as expired and would not revoke its tokens. Seconds.
+ * The adapter returns a used code with an expiry this far in the future. With its own expiry, an old code would only be
+ * reported as expired, and oidc-provider would not revoke its tokens. Seconds.
  */
 const REPLAYED_FOR_S = 60;
 
@@ -37,8 +37,8 @@ export function createAdapters(o: AdapterOptions): (model: string) => Adapter {
       case 'Grant':
         return guarded(grantAdapter(o));
       default:
-        // Sessions are not stored, because each request is a new sign-in. Clients come from the configuration.
-        // Access tokens are signed, not stored.
+        // Sessions are not stored, because each request is a new sign-in. Clients come from the configuration. Access
+        // tokens are signed and not stored.
         return STORES_NOTHING;
     }
   };
@@ -65,7 +65,7 @@ function codeAdapter({ records, arrivedMsAgo }: AdapterOptions): Adapter {
       const payload = withId(record.content, id);
       if (record.consumedMsAgo === null) return payload;
       if (record.consumedMsAgo < arrivedMsAgo() + RACE_MS) return undefined;
-      // RFC 6749, 4.1.2: on a second use of a code, oidc-provider revokes all tokens issued for it.
+      // RFC 6749, 4.1.2: oidc-provider revokes all tokens that were issued for a code when the code is used again.
       return { ...payload, consumed: true, exp: Math.floor(Date.now() / 1_000) + REPLAYED_FOR_S };
     },
     async consume(id) {
@@ -89,7 +89,7 @@ function refreshTokenAdapter({ records, grants }: AdapterOptions): Adapter {
     },
     async consume(id) {
       if (await records.consume('RefreshToken', id, REFRESH_GRACE_MS)) return;
-      // The grace period ended after `find`, so this use is a reuse.
+      // The grace period ended between `find` and here, so this use counts as a reuse.
       const record = await records.find('RefreshToken', id);
       const { grantId } = withId(record?.content, id);
       if (grantId !== undefined) await grants.revoke(grantId);
@@ -135,7 +135,7 @@ function put(
   { id, payload, ttlS }: { id: string; payload: AdapterPayload; ttlS: number | undefined },
 ): Promise<void> {
   const { jti: _withheld, ...content } = payload;
-  // oidc-provider passes a lifetime for each of these models. A missing one means "already expired".
+  // oidc-provider passes a lifetime for each of these models. Without one, the record is stored as expired.
   return records.put(kind, id, { content, ttlS: ttlS ?? 0, grantId: payload.grantId });
 }
 
@@ -169,7 +169,7 @@ export async function failingClosed<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** Creates an OAuth error whose status 503 oidc-provider sends to the client. */
+/** Creates an OAuth error with status 503. oidc-provider sends it to the client. */
 function temporarilyUnavailable(cause: unknown): Error {
   const error = new errors.TemporarilyUnavailable('Sign-in is not available at the moment.');
   return Object.assign(error, { status: 503, statusCode: 503, allow_redirect: false, cause });

@@ -49,7 +49,8 @@ export function createAuthorizationServer(o: AuthorizationServerOptions): Author
     current: async () => (await newest()).provider,
     async handle(req, res) {
       const { callback } = await newest();
-      // oidc-provider builds its URLs and cookies from these headers. The client must not choose their values.
+      // oidc-provider builds its URLs and cookies from these headers. Set them here, so that the client cannot choose
+      // their values.
       req.headers.host = host;
       req.headers['x-forwarded-host'] = host;
       req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
@@ -68,7 +69,7 @@ function build(
   );
   logTokens(provider, o.logger);
   provider.on('server_error', (_ctx, err) => o.logger.error({ err }, 'sign-in failed'));
-  // The middleware below logs the remaining errors. Koa must not print them as well.
+  // The middleware below logs the other errors. Without this, Koa would print them as well.
   provider.silent = true;
   provider.use(async (ctx, next) => {
     try {
@@ -110,7 +111,7 @@ function writePage(ctx: Context, page: PageResponse): void {
   for (const cookie of page.cookies) ctx.append('Set-Cookie', cookie);
   ctx.body = page.body;
   ctx.status = page.status;
-  // Koa guesses the content type of each body and overwrites the header.
+  // Koa guesses the content type of each body and overwrites the header. Restore the header of the page.
   const type = page.headers['Content-Type'];
   if (type === undefined) ctx.remove('Content-Type');
   else ctx.set('Content-Type', type);
@@ -124,11 +125,11 @@ function errorPage(error: string, route: string): PageResponse {
   switch (error) {
     case 'temporarily_unavailable':
     case 'server_error':
-      // On `resume`, oidc-provider deletes the authorization request before it stores the code, so a retry fails.
+      // On `resume`, oidc-provider deletes the authorization request before it stores the code. So a retry would fail.
       return unavailable(route === 'resume' ? CONNECT_AGAIN : 'Try again in a moment.');
     case 'invalid_request':
     case 'access_denied':
-      // The cookie or the row of the resumed request no longer exists.
+      // The cookie of the browser or the stored request no longer exists.
       return ended();
     default:
       return badRequest('The app that sent you here sent a request that we do not support.');

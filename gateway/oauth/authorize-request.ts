@@ -2,7 +2,7 @@ import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { badRequest, type PageResponse, redirect } from './pages/response.ts';
 
-/** The parameters that are forwarded to oidc-provider. All others are ignored (RFC 6749, 3.1). */
+/** The parameters that oidc-provider gets. All other parameters are ignored (RFC 6749, 3.1). */
 const FORWARDED = [
   'client_id',
   'redirect_uri',
@@ -16,7 +16,7 @@ const FORWARDED = [
   'request_uri',
 ] as const;
 
-/** `max_age` is forwarded under this name, because oidc-provider accepts `max_age` only in OpenID requests. */
+/** The name under which oidc-provider gets `max_age`, because it accepts `max_age` only in OpenID requests. */
 export const MAX_AGE = 'sign_in_max_age';
 
 const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account']);
@@ -24,12 +24,13 @@ const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'selec
 /** The query for oidc-provider, or the response that rejects the request. */
 export type CheckedRequest =
   | { readonly query: URLSearchParams }
-  /** The reason is for the log. */
+  /** The page or redirect that rejects the request, and the reason for the log. */
   | { readonly rejection: PageResponse; readonly reason: string };
 
 /**
- * Checks an authorization request before oidc-provider receives it. An invalid client id or redirect URI is shown as
- * a page, because the browser must not be redirected to an unlisted address. Other errors are redirected to the client.
+ * Checks an authorization request before oidc-provider gets it. For an invalid client id or redirect URI, the user gets
+ * a page: the browser must not be redirected to an address that is not on the list. For other errors, the browser is
+ * redirected to the client.
  */
 export function checkAuthorizeRequest(
   clients: SupportedClients,

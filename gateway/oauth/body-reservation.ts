@@ -9,8 +9,8 @@ import { send } from '../http/respond.ts';
 export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
 
 /**
- * Reserves memory for the body of a sign-in request in the body budget of its IP address. It reserves the whole length
- * in advance, because Express and oidc-provider read the body and do not know the budget.
+ * Reserves memory for the body of a sign-in request, in the memory budget of its IP address. It reserves the whole
+ * length before the body is read, because Express and oidc-provider read the body and do not know the budget.
  */
 export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
@@ -38,8 +38,8 @@ export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHand
 }
 
 /**
- * Sends `100 Continue` if the client waits for it. A route has it directly before the handler that reads the body:
- * handlers before it can still reject the request without the body.
+ * Sends `100 Continue` if the client waits for it. In each route it is directly before the handler that reads the body,
+ * so that earlier handlers can reject the request before the client sends its body.
  */
 export const continueBody: RequestHandler = (req, res, next) => {
   sendContinue(req, res);

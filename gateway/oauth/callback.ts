@@ -38,7 +38,10 @@ interface CallbackRequest {
   readonly request: AuthorizationRequest;
 }
 
-/** The identity provider is unavailable, but the browser can retry the same URL: the one-time record was stored again. */
+/**
+ * The identity provider is unavailable, but the browser can retry the same URL, because the one-time record was stored
+ * again.
+ */
 class RetryableUnavailable extends IdentityProviderUnavailable {}
 
 /** Handles the redirect from the identity provider, and returns the next page. */
@@ -49,11 +52,11 @@ export async function handleCallback(
 ): Promise<PageResponse> {
   const state = url.searchParams.get('state') ?? '';
   const sent = await findRedirect(o.records, state);
-  // Reject another browser: otherwise an attacker's link would sign the user in as the attacker.
+  // Reject another browser. Otherwise an attacker could send a link that signs the user in as the attacker.
   if (!sent || o.cookies.knownBrowserOf(req) !== sent.browser) return ended();
   const request = await o.requests.find(sent.uid);
   // Take the record as late as possible, so that the user can retry after earlier failures. Of many concurrent
-  // requests, one gets it.
+  // requests, one gets the record.
   if (!request || (await o.records.take('SignIn', state)) === undefined) return ended();
   const callback = { req, url, state, sent, request };
   try {
@@ -62,7 +65,7 @@ export async function handleCallback(
       ? await afterFailure(o, callback, identity)
       : await afterSignIn(o, callback, identity);
   } catch (error) {
-    // The one-time record is gone, so after any other failure a retry cannot succeed.
+    // The one-time record was taken, so a retry cannot succeed after any other failure.
     if (error instanceof RetryableUnavailable) throw error;
     throw new SignInLost('the one-time record is used up', { cause: error });
   }
@@ -78,7 +81,7 @@ async function identify(
   } catch (error) {
     if (error instanceof SignInFailed) return error;
     if (!(error instanceof IdentityProviderUnavailable)) throw error;
-    // The code may still be valid, so store the record again: then the user can retry the same URL.
+    // The code may still be valid. Store the record again, so that the user can retry the same URL.
     await storeRedirect(o.records, state, sent);
     throw new RetryableUnavailable(error.message, { cause: error });
   }
@@ -92,8 +95,8 @@ async function afterFailure(
   // This line shows operators an invalid configuration, such as a wrong client secret.
   o.logger.warn({ reason: failure.reason }, 'sign-in failed at the identity provider');
   const prompts = sent.prompts.filter((prompt) => prompt !== 'select_account');
-  // `select_account` is optional, and some identity providers do not support it: retry without it.
-  // `login` is required, and all identity providers support it.
+  // `select_account` is optional, and some identity providers do not support it. So retry without it. `login` is
+  // required, and all identity providers support it.
   if (failure.isInvalidRequest && prompts.length < sent.prompts.length) {
     return redirectToProvider(o, { req, request }, { ...sent, prompts });
   }
@@ -101,7 +104,7 @@ async function afterFailure(
   return failure.isDenied ? deny(o.requests, sent.uid, 'the sign-in was denied') : ended();
 }
 
-/** Links the account, and continues with the shops that it may use. */
+/** Links the account, and continues with the shops that the account may use. */
 async function afterSignIn(
   o: CallbackContext,
   { req, sent, request }: CallbackRequest,
@@ -136,7 +139,7 @@ async function afterSignIn(
   return showShopForm(o, request, { email, shops });
 }
 
-/** Ends the request with `access_denied`, and redirects to the client. */
+/** Denies the request with `access_denied`, and redirects the browser to the client. */
 export async function deny(
   requests: AuthorizationRequests,
   uid: string,

@@ -62,7 +62,9 @@ export const oauthShape = {
 
 type OAuthConfig = Settings<typeof oauthShape>;
 
-/** The identity provider; undefined when it is not configured, and then `/oauth` responds with 503. */
+/**
+ * Returns the settings of the identity provider. Undefined when it is not configured: then `/oauth` responds with 503.
+ */
 export function signInProvider(o: OAuthConfig): SignInProvider | undefined {
   const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = o;
   const { SIGN_IN_CLIENT_SECRET: clientSecret, SIGN_IN_REQUIRED_ACR: requiredAcr } = o;
@@ -70,7 +72,10 @@ export function signInProvider(o: OAuthConfig): SignInProvider | undefined {
   return isComplete ? { issuer, clientId, clientSecret, requiredAcr } : undefined;
 }
 
-/** Checks the variables together. Returns contradictions and settings that are unsafe in production. */
+/**
+ * Checks settings that depend on one another. Returns texts about contradictions, and about settings that are unsafe in
+ * production.
+ */
 export function oauthFaults(
   config: OAuthConfig & { readonly NODE_ENV: string; readonly PUBLIC_BASE_URL: string },
 ): string[] {

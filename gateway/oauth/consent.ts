@@ -15,19 +15,19 @@ import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import type { SignInPages } from './sign-in-pages.ts';
 
-/** Stored under the id of the authorization request until the user decides. */
+/** A request that waits for the user's decision. Stored under the id of the authorization request. */
 const pendingConsent = z.object({
   userId: z.string(),
   shopId: z.string(),
   email: z.string(),
   /** The browser that signed in. */
   browser: z.string(),
-  /** The form must contain this value. Pages of other sites cannot read it. */
+  /** A secret value that the form must contain. Pages of other sites cannot read it, so they cannot send the form. */
   csrf: z.string(),
 });
 type PendingConsent = z.infer<typeof pendingConsent>;
 
-/** The fields of the form that allows a request, as sent. */
+/** The sent fields of the form in which the user allows a request. */
 export interface ConsentForm {
   readonly csrf: string;
   readonly access: string;
@@ -35,7 +35,7 @@ export interface ConsentForm {
 
 /** The last step of a sign-in: the user allows or denies the app to act for them. */
 export interface ConsentStep {
-  /** Asks the user for consent, or grants the request if the user has already consented. */
+  /** Asks the user for consent. Grants the request at once when the user has already consented. */
   begin(
     req: IncomingMessage,
     request: AuthorizationRequest,
@@ -44,7 +44,7 @@ export interface ConsentStep {
   /** Whether this authorization request waits for the user's decision. */
   isPending(uid: string): Promise<boolean>;
   showForm(req: IncomingMessage, uid: string): Promise<PageResponse>;
-  /** Handles the form. */
+  /** Handles the form in which the user allows the request. */
   allow(req: IncomingMessage, uid: string, form: ConsentForm): Promise<PageResponse>;
 }
 
@@ -87,14 +87,15 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
     },
 
     async allow(req, uid, { csrf, access }) {
-      // Read the one-time record, but do not remove it: if storing the grant fails, the user can send the form again.
+      // Find the one-time record, but do not remove it. If the grant cannot be stored, the user can send the form
+      // again.
       const pending = await findPending(o, req, uid);
       if (!pending || !isSame(csrf, pending.who.csrf)) {
         o.logger.warn('consent rejected: wrong csrf field or other browser');
         return ended();
       }
       const { request, who } = pending;
-      // A form without the field gives the user's whole role, as before there was a choice.
+      // A form without this field is from before the choice existed. It allows everything that the user's role permits.
       const isReadOnly = access === ACCESS.readOnly;
       const account = accountOf(who);
       const response = await grant(o, request, { account, isConsented: true, isReadOnly });
@@ -118,7 +119,7 @@ function isSame(sent: string, expected: string): boolean {
   return a.length === b.length && timingSafeEqual(a, b);
 }
 
-/** Grants the request and redirects to the path that issues the code. */
+/** Grants the request, and redirects the browser to the path that issues the code. */
 async function grant(
   o: ConsentOptions,
   request: AuthorizationRequest,
@@ -128,16 +129,16 @@ async function grant(
     const resume = await o.requests.grant(request.uid, account, how);
     return resume === undefined ? ended() : redirect(resume);
   } catch (error) {
-    // The membership ended after it was read.
+    // The membership ended after this sign-in had read it.
     if (error instanceof DomainError) return o.pages.noEmail(request);
     throw error;
   }
 }
 
 /**
- * The consent that the user gave before; undefined when the user must be asked. The first grant for each combination of
- * user, shop, client and redirect host needs consent. With a loopback address or an app's scheme every grant needs it,
- * because any program on the user's machine may receive the code.
+ * Returns the consent that the user gave before; undefined when the user must be asked. The first grant for each
+ * combination of user, shop, client and redirect host needs consent. When the redirect URI is a loopback address or the
+ * scheme of an app, every grant needs consent, because any program on the user's machine may receive the code.
  */
 async function rememberedConsent(
   { pool }: ConsentOptions,
@@ -149,7 +150,7 @@ async function rememberedConsent(
   return consentOf(pool, { ...account, clientId, app: appOf(redirectUri) });
 }
 
-/** Finds the pending consent. Undefined when there is none, or when another browser signed in. */
+/** Finds the pending consent. Undefined when there is none, or when it belongs to another browser. */
 async function findPending(
   o: ConsentOptions,
   req: IncomingMessage,

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** The cookies of a sign-in. Names and attributes depend on whether the public address is https. */
+/** The cookies of a sign-in. Their names and attributes depend on whether the public address is https. */
 export interface Cookies {
   /** Names of oidc-provider's cookies. */
   readonly names: {
@@ -10,15 +10,15 @@ export interface Cookies {
     readonly resume: string;
   };
   readonly options: { readonly httpOnly: true; readonly sameSite: 'lax'; readonly secure: boolean };
-  /** The id of this browser from its cookie; a new id when the cookie is missing. */
+  /** The id of this browser from its cookie, or a new id when the cookie is missing. */
   browserOf(req: IncomingMessage): string;
   /** The id of this browser from its cookie; undefined when the cookie is missing. */
   knownBrowserOf(req: IncomingMessage): string | undefined;
-  /** The value of a `Set-Cookie` header that stores the id in the browser. */
+  /** The value of a `Set-Cookie` header that stores a browser id. */
   browserCookie(value: string): string;
   /** The id of the sign-in that this browser started. */
   interactionOf(req: IncomingMessage): string | undefined;
-  /** The id of the sign-in whose authorization code this browser may fetch. */
+  /** The id of the sign-in whose authorization code this browser may request. */
   resumeOf(req: IncomingMessage): string | undefined;
 }
 
@@ -27,7 +27,7 @@ const VALUE = /^[A-Za-z0-9_-]{43}$/;
 /** @param ttlS maximum duration of a sign-in. Seconds. */
 export function createCookies(issuer: string, ttlS: number): Cookies {
   const secure = issuer.startsWith('https:');
-  // With these prefixes, browsers reject cookies that another host or a plain http page sets (RFC 6265bis).
+  // Browsers reject a cookie with one of these prefixes when another host or a plain http page sets it (RFC 6265bis).
   const browserName = secure ? '__Host-rms_browser' : 'rms_browser';
   const prefix = secure ? '__Secure-' : '';
   const names = {

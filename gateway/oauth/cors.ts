@@ -7,7 +7,7 @@ export function allowAnyOrigin(method: 'GET' | 'POST'): RequestHandler {
     res.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate');
     if (req.method === 'OPTIONS') {
       res.setHeader('Access-Control-Allow-Methods', method);
-      // The wildcard covers every header except Authorization (Fetch, 3.3.4).
+      // The wildcard does not cover Authorization, so it is named (Fetch, 3.3.4).
       res.setHeader('Access-Control-Allow-Headers', 'Authorization, *');
       res.setHeader('Access-Control-Max-Age', '3600');
     }

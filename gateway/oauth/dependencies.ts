@@ -23,6 +23,6 @@ export interface OAuthDependencies {
   readonly mails: MailAdder | undefined;
   /** Additional origins that the identity provider redirects through. */
   readonly formOrigins: readonly string[];
-  /** When absent, only the metadata is served, and all other paths respond with 503. */
+  /** When absent, only the metadata is served. All other paths respond with 503. */
   readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
 }

@@ -4,24 +4,24 @@ import { messagePage } from './pages/pages.ts';
 import { type PageResponse, page, unavailable } from './pages/response.ts';
 import { IdentityProviderUnavailable } from './upstream.ts';
 
-/** Whether the error is a database outage, or the OAuth error that it was converted to. */
+/** Whether the error is a database outage, or the OAuth error that `adapter.ts` made from one. */
 export function isUnavailable(error: unknown): boolean {
   if (isOutage(error)) return true;
   return error instanceof Error && error.message === 'temporarily_unavailable';
 }
 
-/** A step failed after its one-time record was removed. The user must start the sign-in again. */
+/** A step failed after its one-time record had been removed. So the user must start the sign-in again. */
 export class SignInLost extends Error {
   override readonly name = 'SignInLost';
 }
 
-/** Shown instead of "Try again" when a retry cannot succeed. */
+/** Text in place of "Try again", for failures after which a retry cannot succeed. */
 export const CONNECT_AGAIN = 'Go back to your app and connect again in a moment.';
 
 /**
  * Logs an error of a sign-in and returns its page.
  *
- * @param again what the user does after an error on our side.
+ * @param again what the page asks the user to do after an error on our side.
  */
 export function failurePage(
   error: unknown,

@@ -22,21 +22,21 @@ export interface Grant extends GrantFor {
   readonly expiresAt: Date;
 }
 
-/** The author of the audit entry when a grant ends because its code or refresh token was used twice. */
+/** The author of the audit entry for a grant that ended because its code or refresh token was used twice. */
 const GATEWAY = { actor: { kind: Actor_Kind.SERVICE, id: 'gateway', name: 'Gateway' } };
 
 /** Stores grants. Writes their creation and revocation to the audit log. */
 export interface Grants {
   /**
-   * Stores a grant. Idempotent: an existing grant with this id stays as it is.
+   * Stores a grant. Idempotent: does not change an existing grant with this id.
    *
-   * @throws DomainError PERMISSION_DENIED when the user is no longer a member of the shop; Error when the
-   *   id belongs to another user's grant, or to a revoked one.
+   * @throws DomainError PERMISSION_DENIED when the user is no longer a member of the shop; Error when the id belongs to
+   *   another user's grant, or to a revoked one.
    */
   put(id: string, grant: GrantFor & { readonly ttlS: number }): Promise<void>;
   /** Undefined when the grant does not exist, is revoked or has expired. */
   find(id: string): Promise<Grant | undefined>;
-  /** Ends the grant because its code or refresh token was reused. Idempotent. */
+  /** Ends a grant whose code or refresh token was used twice. Idempotent. */
   revoke(id: string): Promise<void>;
 }
 
@@ -86,8 +86,8 @@ export interface Consent {
 }
 
 /**
- * The newest consent of the user for this shop, client and app; undefined without an active grant with consent. When a
- * grant is revoked, the other grants of the same user, shop, client and app lose their consent.
+ * Returns the newest consent of the user for this shop, client and app. Undefined when no active grant has consent.
+ * When a grant is revoked, the other grants of the same user, shop, client and app lose their consent.
  */
 export async function consentOf(
   db: Queryable,
@@ -134,7 +134,7 @@ async function recordConnected(
   });
 }
 
-/** The fact for a mail to the owners: one a day for each user, client and app. */
+/** The fact for a mail to the owners. There is at most one a day for each user, client and app. */
 function connectedFact({ shopId, userId, clientId }: GrantFor, app = ''): ShopFact {
   const at = new Date().toISOString();
   const fact = { user_id: String(userId), client_id: clientId, app };
@@ -145,7 +145,7 @@ function connectedFact({ shopId, userId, clientId }: GrantFor, app = ''): ShopFa
   };
 }
 
-/** Converts a grant to oidc-provider's form. */
+/** Converts a grant to the form that oidc-provider uses. */
 export function grantPayload(id: string, grant: Grant): AdapterPayload {
   const seconds = (date: Date): number => Math.floor(date.getTime() / 1_000);
   return {

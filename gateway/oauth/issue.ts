@@ -7,11 +7,11 @@ import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
 
 /** Lifetime of an access token: 12 hours. Seconds. */
 export const ACCESS_TOKEN_TTL_S = 12 * 3_600;
-/** Default maximum lifetime of a grant. Refreshing a token does not extend it. Days. */
+/** Default maximum lifetime of a grant. A refreshed token does not extend it. Days. */
 export const DEFAULT_GRANT_DAYS = 90;
 export const DAY_S = 24 * 3_600;
 
-/** The client may act for the user in the shop. */
+/** Whom a grant is for: the client may act for the user in the shop. */
 export interface GrantFor {
   readonly userId: bigint;
   readonly shopId: bigint;
@@ -60,7 +60,7 @@ export async function issueAccessToken(
 }
 
 /**
- * Stores a grant. Returns false when the same grant already exists.
+ * Stores a grant. Returns false when this grant already exists.
  *
  * @param id at least 20 characters.
  * @param o.ttlS lifetime in seconds; 90 days when absent.
@@ -80,8 +80,8 @@ export async function storeGrant(
   },
 ): Promise<boolean> {
   const whose = [o.shopId, id, o.userId, o.clientId];
-  // The table has two unique keys. With a conflict target, "on conflict" would handle only one of them, and concurrent
-  // inserts could fail on the other.
+  // The table has two unique keys. `on conflict` with a target would handle only one of them, and concurrent inserts
+  // could fail on the other one.
   const stored = await db.query(
     `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at, read_only)
      values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end, $8)

@@ -19,7 +19,7 @@ export interface SigningKey {
   readonly privateJwk: JWK;
 }
 
-/** A key whose tokens may still be valid. */
+/** A key that verifies tokens, because some of its tokens may still be valid. */
 export interface VerifyingKey {
   readonly kid: string;
   readonly publicJwk: JWK;
@@ -37,11 +37,11 @@ export interface OAuthKeys {
 
 /** Maximum age of cached keys. Milliseconds. */
 const CACHE_MS = 3_000;
-/** Minimum time between two reads of the database that an unknown key id causes. Milliseconds. */
+/** An unknown key id makes this process read the database. Minimum time between two such reads. Milliseconds. */
 const RELOAD_MIN_MS = 500;
 /**
- * A replaced key verifies for this time: the lifetime of an access token (12 hours), and one hour for replicas that
- * still sign with the key. Hours.
+ * How long a replaced key verifies: the lifetime of an access token (12 hours), and one hour for replicas that still
+ * sign with this key. Hours.
  */
 const VERIFIES_HOURS = 13;
 
@@ -61,7 +61,7 @@ interface StoredKey {
 
 /**
  * Reads the signing keys from `oauth_keys`, which all replicas share, and caches them for a few seconds. The keyring
- * encrypts the private keys.
+ * encrypts the private keys in the table.
  */
 export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
   let cached: KeySet | undefined;
@@ -108,7 +108,7 @@ export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
 
 /**
  * Marks the signing key as replaced. The next replica that needs a key creates a new one. No user is signed out,
- * because the old key verifies until its last token has expired.
+ * because the replaced key verifies until its last token has expired.
  */
 export async function rotateOAuthKey(db: Queryable): Promise<void> {
   await db.query('update oauth_keys set replaced_at = now() where replaced_at is null');
@@ -155,7 +155,10 @@ async function readKeys(db: Queryable): Promise<KeySet> {
   };
 }
 
-/** Stores a new key. If several replicas do this at the same time, one succeeds and the others read its key. */
+/**
+ * Stores a new key. When several replicas do this at the same time, one succeeds, and the others read the key of that
+ * one.
+ */
 async function createKey(db: Queryable, keyring: Keyring): Promise<void> {
   const { privateKey, publicKey } = await generateKeyPair(SIGNING_ALG, { extractable: true });
   const [privateJwk, publicJwk] = await Promise.all([exportJWK(privateKey), exportJWK(publicKey)]);
@@ -172,7 +175,7 @@ async function createKey(db: Queryable, keyring: Keyring): Promise<void> {
   );
 }
 
-/** Binds the encrypted key to its row, so that a copy in another row cannot be decrypted. */
+/** The context of the encryption. It binds the encrypted key to its row: a copy in another row cannot be decrypted. */
 function contextOf(kid: string): string {
   return `oauth-key:${kid}`;
 }

@@ -3,7 +3,7 @@ import type { SupportedClients } from './clients/supported-clients.ts';
 import { mcpResource } from './issue.ts';
 import { SIGNING_ALG } from './keys.ts';
 
-/** The metadata of the authorization server: RFC 8414, also served as OpenID discovery. */
+/** The metadata of the authorization server (RFC 8414). It is also served as OpenID discovery. */
 export function authorizationServerMetadata(issuer: string, clients: SupportedClients) {
   return {
     issuer,
@@ -20,10 +20,11 @@ export function authorizationServerMetadata(issuer: string, clients: SupportedCl
     token_endpoint_auth_methods_supported: ['none'],
     revocation_endpoint_auth_methods_supported: ['none'],
     authorization_response_iss_parameter_supported: true,
-    // The list contains copies of metadata documents. Without any, clients must use the preconfigured client id.
+    // True when the list of clients contains copies of metadata documents. Otherwise clients must use the preconfigured
+    // client id.
     client_id_metadata_document_supported: clients.ids.some((id) => id !== clients.preconfiguredId),
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
-    // OpenID discovery requires these two; no id tokens are issued.
+    // OpenID discovery requires these two fields, although this server issues no id tokens.
     subject_types_supported: ['public'],
     id_token_signing_alg_values_supported: [SIGNING_ALG],
   };

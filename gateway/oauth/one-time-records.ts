@@ -12,7 +12,7 @@ export type OneTimeRecordKind =
 
 export interface OneTimeRecord {
   readonly content: unknown;
-  /** Time since it was consumed, by the database's clock; null when it was not consumed. Milliseconds. */
+  /** Time since the first use, by the clock of the database; null when the record was not used. Milliseconds. */
   readonly consumedMsAgo: number | null;
 }
 
@@ -23,13 +23,13 @@ export interface OneTimeRecord {
  * Ids must be random, with at least 120 bits.
  */
 export interface OneTimeRecords {
-  /** Stores the record, and replaces an existing one with this id. */
+  /** Stores the record. Replaces a record with the same id. */
   put(kind: OneTimeRecordKind, id: string, record: NewOneTimeRecord): Promise<void>;
   /** Undefined when the record does not exist. An expired record may still be found. */
   find(kind: OneTimeRecordKind, id: string): Promise<OneTimeRecord | undefined>;
   /**
-   * Marks the record as used, and at its first use also all other records of the same kind and grant. Returns true for
-   * the first use and during the grace period after it. Of many concurrent calls, exactly one is the first use.
+   * Marks the record as used. Its first use also marks all other records of the same kind and grant. Returns true for
+   * the first use, and during the grace period after it. Of many concurrent calls, exactly one is the first use.
    */
   consume(kind: OneTimeRecordKind, id: string, graceMs: number): Promise<boolean>;
   /**
@@ -44,14 +44,14 @@ export interface OneTimeRecords {
 export interface NewOneTimeRecord {
   readonly content: unknown;
   readonly ttlS: number;
-  /** The grant of the record. When the grant ends, the record is deleted. */
+  /** The grant that the record belongs to. When the grant ends, the record is deleted. */
   readonly grantId?: string | undefined;
 }
 
-/** Used records are stored for this time after their expiry, so that reuse is detected. */
+/** How long after its expiry a used record is stored, so that a reuse is detected. */
 const USED_KEPT = "interval '1 day'";
 
-// "skip locked" skips records that another call is using, because waiting for them could deadlock.
+// `skip locked` skips records that another call is using. Waiting for them could deadlock.
 const CONSUME_WITH_GRANT = `
 with used as (
   update oauth_tickets set consumed_at = clock_timestamp()
@@ -123,7 +123,7 @@ export function createOneTimeRecords(db: Queryable): OneTimeRecords {
   };
 }
 
-/** Maximum number of rows that one statement deletes, so that locks stay short. */
+/** Maximum number of rows that one statement deletes, so that it does not hold locks for long. */
 const BATCH = 1_000;
 
 /** Deletes a batch of expired records and grants. Returns whether there may be more. Safe to run twice. */
@@ -133,7 +133,8 @@ export async function purgeOneTimeRecords(db: Queryable): Promise<boolean> {
   return records.rowCount === BATCH || grants.rowCount === BATCH;
 }
 
-// The second condition implies the first. The first is there because the index supports it.
+// Deletes unused records after their expiry, and used records a day later. `expires_at < now()` is true for both, so
+// that the index on `expires_at` finds them.
 const DELETE_EXPIRED_RECORDS = `
 with expired as (
   select kind, id_hash from oauth_tickets
@@ -141,8 +142,8 @@ with expired as (
    order by expires_at limit $1 for update skip locked)
 delete from oauth_tickets t using expired e where t.kind = e.kind and t.id_hash = e.id_hash`;
 
-// Also deletes grants that are older than 13 hours and have no record. They cannot issue a new token, and their last
-// access token (12 hours) has expired.
+// Also deletes grants that are older than 13 hours and have no record. Such a grant cannot issue a new token, and its
+// last access token (12 hours) has expired.
 const DELETE_EXPIRED_GRANTS = `
 with expired as (
   select g.id from oauth_grants g
@@ -160,7 +161,10 @@ function hashOf(kind: OneTimeRecordKind, id: string): Buffer {
   return createHash('sha256').update(`${kind}:${id}`).digest();
 }
 
-/** The label `ticket:` must not change: existing rows are encrypted with it. */
+/**
+ * Derives the encryption key from the record's id. The text `ticket:` must not change, because existing rows are
+ * encrypted with it.
+ */
 function keyOf(kind: OneTimeRecordKind, id: string): Buffer {
   return Buffer.from(hkdfSync('sha256', id, '', `ticket:${kind}`, 32));
 }

@@ -1,5 +1,5 @@
 /**
- * Names of the paths of sign-ins and installs in logs and metrics, because the paths themselves contain secrets. They
+ * Names for the paths of sign-ins and installs in logs and metrics, because the paths contain secrets. All these paths
  * share one bound of in-flight requests.
  */
 const PATH_NAMES: readonly (readonly [RegExp, string])[] = [

@@ -10,7 +10,10 @@ import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts'
 import type { SignInPages } from './sign-in-pages.ts';
 import type { Upstream } from './upstream.ts';
 
-/** Stored while the user is at the identity provider, under the `state` parameter of the redirect. */
+/**
+ * The facts about a redirect to the identity provider. They are stored under its `state` parameter, until the user
+ * comes back.
+ */
 const providerRedirect = z.object({
   uid: z.string(),
   /** The e-mail address that the user entered. */
@@ -27,7 +30,7 @@ const providerRedirect = z.object({
 });
 export type ProviderRedirect = z.infer<typeof providerRedirect>;
 
-/** The prompts that are passed to the identity provider. */
+/** The `prompt` values that the identity provider gets. */
 const FORWARDED_PROMPTS = ['login', 'select_account'];
 
 /** The dependencies that the steps of a sign-in share. */
@@ -41,8 +44,8 @@ export interface SignInContext {
 }
 
 /**
- * Redirects to the identity provider. The work is the same for known and unknown addresses, so that the response does
- * not reveal which ones exist.
+ * Redirects the browser to the identity provider. It does the same work for known and unknown addresses, so that the
+ * response does not reveal which addresses exist.
  */
 export async function redirectToProvider(
   o: SignInContext,
@@ -61,7 +64,7 @@ export async function redirectToProvider(
   return redirect(url, [o.cookies.browserCookie(browser)]);
 }
 
-/** Shows the shop form for several shops; redirects to the identity provider for one shop or none. */
+/** Shows the shop form when the user has several shops. Otherwise redirects to the identity provider. */
 export async function chooseShopOrRedirect(
   o: SignInContext,
   incoming: { readonly req: IncomingMessage; readonly request: AuthorizationRequest },

@@ -37,16 +37,17 @@ export interface ProviderOptions {
 }
 
 /**
- * Creates oidc-provider with one signing key. All its state is in the database, so an instance with a newer key can
- * replace it at any time.
+ * Creates oidc-provider with one signing key. All its state is in the database, so that an instance with a newer key
+ * can replace it at any time.
  */
 export function createProvider(o: ProviderOptions, key: SigningKey): Provider {
   const provider = new Provider(o.issuer, configuration(o, key));
-  // Check redirect URIs with the list of supported clients, not with the metadata in `clientRules`.
+  // Check redirect URIs with the list of supported clients. Without this, oidc-provider would use the metadata in
+  // `clientRules`.
   provider.Client.prototype.redirectUriAllowed = function redirectUriAllowed(uri: string) {
     return o.clients.allows(this.clientId, uri);
   };
-  // The authorization server sets the X-Forwarded headers of every request, so oidc-provider may trust them.
+  // Trust the X-Forwarded headers: `authorization-server.ts` sets them in every request.
   provider.proxy = true;
   return provider;
 }
@@ -70,7 +71,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
       if (account && (await failingClosed(isMember(o.pool, account)))) {
         return { accountId: id, claims: () => ({ sub: id }) };
       }
-      // On `resume`, oidc-provider reads the grant of the account without checking that the account exists.
+      // On `resume`, oidc-provider reads the grant of the account, but does not check that the account exists.
       if (ctx.oidc.route === 'resume') throw new errors.AccessDenied('the membership has ended');
       return undefined;
     },
@@ -87,7 +88,7 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
   };
 }
 
-/** Public clients, by authorization code and PKCE only. */
+/** The settings about clients: they are public, and may only use an authorization code with PKCE. */
 function clientRules({ clients }: ProviderOptions): Configuration {
   return {
     clients: clients.ids.map((clientId) => ({
@@ -107,7 +108,7 @@ function clientRules({ clients }: ProviderOptions): Configuration {
   };
 }
 
-/** Signing, claims and lifetimes. */
+/** The settings about tokens: signing, claims and lifetimes. */
 function tokenRules(o: ProviderOptions, key: SigningKey): Configuration {
   const accountOf = (token: object) =>
     parseAccountId('accountId' in token ? String(token.accountId) : '');
@@ -142,7 +143,7 @@ function tokenRules(o: ProviderOptions, key: SigningKey): Configuration {
   };
 }
 
-/** Tokens are for the MCP server only (RFC 8707). */
+/** The only resource that tokens may be for is the MCP server (RFC 8707). */
 function onlyResource(resource: string): Features['resourceIndicators'] {
   return {
     enabled: true,
@@ -161,7 +162,7 @@ function onlyResource(resource: string): Features['resourceIndicators'] {
   };
 }
 
-/** Every authorization request needs its own sign-in. An earlier sign-in does not count. */
+/** Every authorization request needs its own sign-in. An earlier sign-in never counts. */
 function policy() {
   const { Check, Prompt } = interactionPolicy;
   const isNew = new Check(

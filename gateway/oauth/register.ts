@@ -4,13 +4,13 @@ import { HttpError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 
-/** Maximum number of redirect URIs that are read from a request. Further ones are ignored. */
+/** Maximum number of redirect URIs that are read from a request. The others are ignored. */
 const MAX_URIS = 50;
 
 /**
- * The response of `/oauth/register` (interface): the pre-configured client with the redirect URIs of the request that
- * are on the list, or with the whole list if none is. Nothing is stored, and a request cannot add a redirect URI to
- * the list.
+ * The response of `/oauth/register` (interface). It is the pre-configured client. Its redirect URIs are those of the
+ * request that are on the list, or the whole list when the request has none of them. Nothing is stored, and a request
+ * cannot add a redirect URI to the list.
  *
  * @param request the parsed body.
  */

@@ -12,15 +12,15 @@ export interface AuthorizationRequest {
   readonly uid: string;
   readonly clientId: string;
   readonly redirectUri: string;
-  /** The user name or address that the client suggests; any text. */
+  /** The user name or address that the client suggests. It may be any text. */
   readonly loginHint?: string | undefined;
-  /** The `prompt` values of the client (OpenID Connect, 3.1.2.1). */
+  /** The `prompt` values that the client sent (OpenID Connect, 3.1.2.1). */
   readonly prompts: readonly string[];
   /** Maximum age of the user's sign-in at the identity provider. Seconds. */
   readonly maxAgeS?: number | undefined;
-  /** The e-mail address that the user entered. Present while the user must choose a shop. */
+  /** The e-mail address that the user entered. Present only while the user must choose a shop. */
   readonly email?: string | undefined;
-  /** The request is granted or denied, but the app has not received the response. */
+  /** Whether the request is granted or denied. The app may not have received the response yet. */
   readonly isDecided: boolean;
 }
 
@@ -30,8 +30,9 @@ export interface AuthorizationRequests {
   find(uid: string): Promise<AuthorizationRequest | undefined>;
   storeEmail(uid: string, email: string): Promise<void>;
   /**
-   * Grants the request and returns the path that issues the code. Undefined when the request was denied, was granted
-   * for another account, or has expired. Idempotent: concurrent calls, and a call after a failure, return the same path.
+   * Grants the request and returns the path that issues the code. Returns undefined when the request was denied, was
+   * granted for another account, or has expired. Idempotent: concurrent calls, and a call after a failure, return the
+   * same path.
    *
    * @param o.isConsented whether the user saw the consent page, and agreed.
    * @param o.isReadOnly whether the app may only read.
@@ -42,7 +43,7 @@ export interface AuthorizationRequests {
     account: Account,
     o: { readonly isConsented: boolean; readonly isReadOnly: boolean },
   ): Promise<string | undefined>;
-  /** Ends the request with `access_denied`, and returns the path that redirects to the client. */
+  /** Denies the request with `access_denied`. Returns the path that redirects the browser to the client. */
   deny(uid: string, description: string): Promise<string | undefined>;
 }
 
@@ -56,7 +57,7 @@ export function createRequests(
     (await current()).Interaction.find(uid);
   const save = (interaction: Interaction): Promise<unknown> =>
     interaction.save(Math.max(1, (interaction.exp ?? 0) - Math.floor(Date.now() / 1_000)));
-  /** oidc-provider builds `returnTo` from the Host header, so only its path is used. */
+  /** Uses only the path of `returnTo`, because oidc-provider builds the URL from the Host header. */
   const resumePath = ({ returnTo }: Interaction): string => new URL(returnTo, issuer).pathname;
 
   return {
@@ -77,7 +78,7 @@ export function createRequests(
       if (!request) return undefined;
       const id = accountId(account);
       if (interaction.result) {
-        // The browser lost the response and sent the form again. The request is already granted.
+        // The request is already granted: the browser lost the response and sent the form again.
         return interaction.result.login?.accountId === id ? resumePath(interaction) : undefined;
       }
       const grant = new provider.Grant({ accountId: id, clientId: request.clientId });
@@ -102,14 +103,14 @@ export function createRequests(
 }
 
 /**
- * Derives the grant's id from the request's id, so that a request has one grant even if the user sends the form twice.
- * The id is hashed, because tokens contain the grant id and the request id must stay secret.
+ * Derives the id of the grant from the id of the request, so that a request has one grant even if the user sends the
+ * form twice. The id is a hash, because tokens contain it and the id of the request must stay secret.
  */
 function grantIdOf(uid: string): string {
   return createHash('sha256').update(`grant:${uid}`).digest('base64url');
 }
 
-/** Parses oidc-provider's record of a request. Undefined when it has no client id or redirect URI. */
+/** Parses oidc-provider's record of a request. Undefined when the record has no client id or redirect URI. */
 export function requestOf(interaction: {
   readonly uid: string;
   readonly params: Readonly<Record<string, unknown>>;

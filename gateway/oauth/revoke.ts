@@ -27,7 +27,7 @@ interface TokenOwner {
   readonly userId: string;
 }
 
-/** The fields that are read from oidc-provider's record of a refresh token. */
+/** The fields of oidc-provider's record of a refresh token that this file reads. */
 const refreshTokenSchema = z.object({
   grantId: z.string(),
   clientId: z.string(),
@@ -40,8 +40,9 @@ const refreshTokenSchema = z.object({
 });
 
 /**
- * Token revocation (RFC 7009). Revoking an access token or a refresh token ends its grant and all tokens of that grant.
- * The request needs no other credential, because the clients are public. `token_type_hint` is ignored.
+ * Creates the handler of token revocation (RFC 7009). To revoke an access token or a refresh token ends its grant and
+ * all tokens of the grant. The request needs no other credential, because the clients are public. `token_type_hint` is
+ * ignored.
  */
 export function createRevocation(o: {
   readonly pool: pg.Pool;
@@ -53,7 +54,7 @@ export function createRevocation(o: {
   readonly token: string;
   /** Empty when the request has no client id. */
   readonly clientId: string;
-  /** Where the request came from, for the audit log. */
+  /** The client IP address and the id of the HTTP request, for the audit log. */
   readonly from: Pick<Author, 'source' | 'requestId'>;
 }) => Promise<RevocationResponse> {
   const oneTimeRecords = createOneTimeRecords(o.pool);
@@ -67,7 +68,7 @@ export function createRevocation(o: {
     const owner =
       (await ownerOfRefreshToken(oneTimeRecords, token)) ??
       (await ownerOfAccessToken(token, { ...o, resource }));
-    // RFC 7009, 2.2: an unknown or expired token counts as revoked.
+    // An unknown or expired token counts as revoked (RFC 7009, 2.2).
     if (!owner) return { status: 200 };
     if (clientId !== '' && owner.clientId !== clientId) {
       return oauthError(400, 'unauthorized_client', 'the token belongs to another client');

@@ -10,8 +10,8 @@ import { clientMetadata, parseRequest } from './register.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 
 /**
- * The sign-in of assistants: `/.well-known/*` and `/oauth/*` (interface: MCP server endpoints). Other paths are
- * passed to the next handler.
+ * Creates the router for the sign-in of assistants: `/.well-known/*` and `/oauth/*` (interface: MCP server endpoints).
+ * Requests for other paths go to the next handler.
  */
 export function createOAuth(o: OAuthDependencies): Router {
   const router = Router(EXACT_PATHS);
@@ -28,11 +28,12 @@ export function createOAuth(o: OAuthDependencies): Router {
       GET: [o.limits.wellKnown, sendJson(200, () => document)],
     });
   }
-  // Requests for unknown metadata paths are counted as well.
+  // Count requests for unknown metadata paths as well.
   router.use('/.well-known', o.limits.wellKnown);
   router.use('/oauth', (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
-    // An app may open the sign-in in a popup. It needs its reference to the popup until the redirect arrives.
+    // An app may open the sign-in in a popup. With a stricter value, it would lose its reference to the popup before
+    // the redirect arrives.
     res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
     next();
   });
@@ -55,7 +56,7 @@ function registration(router: Router, o: OAuthDependencies): void {
   });
 }
 
-/** Converts errors of the body parsers to 400, 413 or 415. */
+/** Converts errors of Express's body parsers to 400, 413 or 415. */
 const rejectBodies: ErrorRequestHandler = (error, _req, _res, next) => {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
   const isTooLarge = status === 413;

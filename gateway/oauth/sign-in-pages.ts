@@ -27,7 +27,7 @@ export interface SignInPages {
   ): PageResponse;
   /** No shop is linked to the e-mail address (interface: Errors). */
   noEmail(request: AuthorizationRequest): PageResponse;
-  /** The identity provider confirmed another e-mail address than the one entered. */
+  /** The identity provider confirmed another e-mail address than the user entered. */
   otherEmail(request: AuthorizationRequest): PageResponse;
   /** The address is linked to another account of the identity provider. */
   otherAccount(request: AuthorizationRequest): PageResponse;
@@ -35,7 +35,7 @@ export interface SignInPages {
   tooWeak(request: AuthorizationRequest): PageResponse;
 }
 
-/** The title and the text of each page without a form. */
+/** The title and the text of each page that has no form. */
 const MESSAGES = {
   noEmail: {
     title: 'No email was found',
@@ -58,7 +58,7 @@ const MESSAGES = {
 export function createSignInPages(o: {
   readonly clients: SupportedClients;
   readonly upstream: Upstream;
-  /** Additional origins that the identity provider redirects through. */
+  /** Additional origins through which the identity provider redirects the browser. */
   readonly formOrigins: readonly string[];
   /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
@@ -67,7 +67,7 @@ export function createSignInPages(o: {
     name: o.clients.nameOf(clientId, redirectUri),
     host: displayHost(redirectUri),
   });
-  /** The origins that a form before the sign-in may redirect to: the identity provider's, and the app's. */
+  /** The origins to which a form before the sign-in may lead: those of the identity provider and of the app. */
   const formTargetsOf = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
     ...new Set([await o.upstream.origin(), ...o.formOrigins, formTarget(redirectUri)]),
   ];

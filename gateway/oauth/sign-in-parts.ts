@@ -18,7 +18,7 @@ export interface SignInParts {
   readonly cookies: Cookies;
   /** Whether a sign-in with this id exists and has not ended. */
   isPending(uid: string): Promise<boolean>;
-  /** Passes the request to oidc-provider, with its URL replaced by `url`. */
+  /** Passes the request to oidc-provider. `url` replaces its URL. */
   forward(req: IncomingMessage, res: ServerResponse, url: string): Promise<void>;
 }
 
@@ -63,7 +63,7 @@ export function createSignInParts(
       req.url = url;
       // oidc-provider has no routes for HEAD.
       if (req.method === 'HEAD') req.method = 'GET';
-      // oidc-provider reads its own address from `originalUrl` if Express has set it.
+      // oidc-provider uses `originalUrl`, which Express sets. It must be the replaced URL, too.
       Reflect.set(req, 'originalUrl', url);
       await arrivals.run(performance.now(), () => server.handle(req, res));
     },

@@ -23,7 +23,7 @@ import type { SignIn } from './sign-in.ts';
 import { createSignInParts, type SignInParts } from './sign-in-parts.ts';
 
 const FORM_LIMIT = '8kb';
-/** Maximum number of page and form requests in one sign-in, so that nobody can try many e-mail addresses. */
+/** Maximum number of requests for pages and forms in one sign-in, so that nobody can try many e-mail addresses. */
 const FORMS_PER_SIGN_IN = 30;
 
 type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
@@ -69,13 +69,13 @@ export function signInRoutes(o: OAuthDependencies): Router {
   return router;
 }
 
-/** Registers the pages and forms of a sign-in, which `formHandler` protects. */
+/** Registers the pages and forms of a sign-in. `formHandler` protects them. */
 function formRoutes(
   router: Router,
   { limits: { signInPages } }: OAuthDependencies,
   { formHandler }: ReturnType<typeof pageHandlers>,
 ): void {
-  // The request is counted before its body is read.
+  // Count the request before its body is read.
   const form = [
     signInPages,
     continueBody,
@@ -112,7 +112,7 @@ function formRoutes(
   });
 }
 
-/** Registers the paths that programs call: keys, tokens and revocation. */
+/** Registers the paths that programs call: signing keys, tokens and revocation. */
 function dataRoutes(
   router: Router,
   o: OAuthDependencies,
@@ -190,7 +190,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
     windowS: SIGN_IN_TTL_S,
     whenUnavailable: 'reject',
   });
-  /** Sends the page that `work` returns, or an error page. */
+  /** Creates a handler that sends the page that `work` returns, or an error page. */
   const pageHandler =
     (work: (req: Request) => Promise<PageResponse>): RequestHandler =>
     async (req, res) => {
@@ -198,14 +198,17 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
       const response = withGrantContext(facts, () => work(req));
       sendPage(res, await response.catch((error) => failurePage(error, o.logger)));
     };
-  /** As {@link pageHandler}, but accepts only the browser that started the sign-in, and only our own forms. */
+  /**
+   * Creates a handler like {@link pageHandler}, which also checks two things: the browser is the one that started the
+   * sign-in, and the form is one of ours.
+   */
   const formHandler = (
     work: (signIn: SignIn, uid: string, req: Request) => Promise<PageResponse>,
   ) =>
     pageHandler(async (req) => {
       const uid = String(req.params.uid);
       if (cookies.interactionOf(req) !== uid || isCrossSite(req, ownOrigin)) return ended();
-      // This check is before the counter, because each counter is a row, and invented ids must not create rows.
+      // Check this before the limit counts the request. Each counter is a row, and invented ids must not create rows.
       if (!(await isPending(uid))) return ended();
       const admission = await forms.take(createHash('sha256').update(uid).digest('base64url'));
       if (admission.admitted) return work(signIn, uid, req);
@@ -215,9 +218,9 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
 }
 
 /**
- * Serves `/oauth/authorize/:uid`, which issues the code after the user has decided. If the browser opens the URL
- * earlier, for example in another tab, it is redirected to the current page of the sign-in. oidc-provider would
- * discard the sign-in and start a new one.
+ * Serves `/oauth/authorize/:uid`, which issues the code after the user has decided. When the browser opens this URL
+ * earlier, for example in another tab, it is redirected to the current page of the sign-in. Without the redirect,
+ * oidc-provider would discard the sign-in and start a new one.
  */
 async function resumeOrRedirect(
   o: OAuthDependencies,
@@ -235,7 +238,7 @@ async function resumeOrRedirect(
   await forwardOrFail(o, parts, { req, res, url: req.path });
 }
 
-/** Forwards a request to oidc-provider. An error before the response has begun is sent as a page. */
+/** Passes a request to oidc-provider. When it fails before the response has begun, the browser gets an error page. */
 async function forwardOrFail(
   o: OAuthDependencies,
   parts: SignInParts,
@@ -257,15 +260,15 @@ function sendUnavailable(res: Response): void {
     .json({ error: 'temporarily_unavailable', error_description: message, message, errors: {} });
 }
 
-/** The value of a form field; empty when the field is absent or sent twice. */
+/** The value of a form field; empty when the form lacks the field or has it twice. */
 function field(req: Request, name: string): string {
   const value: unknown = Object.hasOwn(req.body ?? {}, name) ? req.body[name] : undefined;
   return typeof value === 'string' ? value : '';
 }
 
 /**
- * Whether the browser reports that another site sent the form. The `Lax` cookies protect too; this is a second
- * protection. `Sec-Fetch-Site` has priority, because some browsers send `Origin: null`.
+ * Whether the browser reports that another site sent the form. The `Lax` cookies already protect against such forms;
+ * this is a second protection. `Sec-Fetch-Site` decides when it is present, because some browsers send `Origin: null`.
  */
 function isCrossSite(req: Request, ownOrigin: string): boolean {
   if (req.method !== 'POST') return false;
@@ -275,7 +278,7 @@ function isCrossSite(req: Request, ownOrigin: string): boolean {
   return origin !== undefined && origin !== ownOrigin && !isHidden;
 }
 
-/** The request id, which the access log line contains too. */
+/** The id of the HTTP request, as in the access log. */
 function requestIdOf(res: Response): { requestId?: string } {
   const requestId = res.getHeader('X-Request-Id');
   return typeof requestId === 'string' ? { requestId } : {};

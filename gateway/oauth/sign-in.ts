@@ -24,7 +24,7 @@ export interface SignInOptions extends Omit<SignInContext, 'pages'> {
   readonly logger: Logger;
 }
 
-/** Maximum length of an invalid address that the form shows again. Characters. */
+/** Maximum length of an invalid address that the form repeats. Characters. */
 const MAX_SHOWN = 320;
 
 /**
@@ -35,8 +35,8 @@ export interface SignIn {
   /** Starts the sign-in for a new authorization request. */
   begin(req: IncomingMessage, request: AuthorizationRequest): Promise<PageResponse>;
   /**
-   * Redirects to the current page of a sign-in. Undefined when the request is already granted or denied, or does not
-   * exist.
+   * Redirects to the current page of a sign-in. Undefined when the request is already granted or denied, or when it
+   * does not exist.
    */
   currentPage(uid: string): Promise<PageResponse | undefined>;
   /** Shows the e-mail form again. */

@@ -3,11 +3,15 @@ import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from '../../services/platform/log.ts';
 import { parseAccountId } from './account.ts';
 
-/** Error details that match are logged. Longer texts and other characters may contain caller data. */
+/**
+ * Error details of this form are logged. Longer texts and other characters are not, because they may be data of the
+ * caller.
+ */
 const DETAIL = /^[a-zA-Z0-9 _(),.;:-]{1,120}$/;
 
 /**
- * Logs issued, refreshed and rejected tokens with user, shop, client, grant and request id. Never logs a token or code.
+ * Logs issued, refreshed and rejected tokens, with user, shop, client, grant and request id. Never logs a token or a
+ * code.
  */
 export function logTokens(provider: Provider, logger: Logger): void {
   provider.on('grant.success', (ctx) => {
@@ -32,7 +36,7 @@ export function logTokens(provider: Provider, logger: Logger): void {
   });
 }
 
-/** The request id, which the access log line contains too, and the client id. */
+/** The id of the HTTP request, as in the access log, and the client id. */
 function requestOf(ctx: KoaContextWithOIDC) {
   return {
     requestId: ctx.res.getHeader('X-Request-Id'),

@@ -8,20 +8,20 @@ export interface SignInProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** A sign-in must have one of these authentication context classes. Not checked when absent or empty. */
+  /** Authentication context classes. A sign-in must have one of them. Not checked when absent or empty. */
   readonly requiredAcr?: readonly string[];
 }
 
-/** The expected values in the response of the identity provider. They are stored until the response arrives. */
+/** The values that the response of the identity provider must match. They are stored until the response arrives. */
 export interface ExpectedResponse {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-  /** The earliest accepted time of authentication; any time when absent. Seconds since 1970. */
+  /** The earliest time of authentication that is accepted; any time when absent. Seconds since 1970. */
   readonly authenticatedSince?: number | undefined;
 }
 
-/** What the identity provider must do at this sign-in. */
+/** The requirements for one sign-in at the identity provider. */
 export interface SignInRequirements {
   /** `prompt` values, such as `login`. */
   readonly prompts?: readonly string[];
@@ -29,9 +29,9 @@ export interface SignInRequirements {
   readonly maxAgeS?: number | undefined;
 }
 
-/** The user that the identity provider authenticated. */
+/** The user whom the identity provider authenticated. */
 export interface Identity {
-  /** `iss` and `sub` identify the user. */
+  /** `issuer` and `subject` together identify the user. */
   readonly issuer: string;
   readonly subject: string;
   readonly email: string | undefined;
@@ -42,7 +42,7 @@ export interface Upstream {
   /** Origin of the identity provider's sign-in page. @throws IdentityProviderUnavailable */
   origin(): Promise<string>;
   /**
-   * Returns the URL to redirect the browser to, and the expected values of the response.
+   * Returns the URL to which the browser is redirected, and the expected values of the response.
    *
    * @param email the address that the identity provider's page should show; none when undefined.
    * @throws IdentityProviderUnavailable
@@ -62,8 +62,8 @@ export interface Upstream {
 /**
  * Whether the identity provider confirms that the user has this e-mail address.
  *
- * An address that is not in Unicode form NFC is rejected, because normalization could convert it to the address of
- * somebody else (a Kelvin sign becomes a K).
+ * An address that is not in the Unicode form NFC is rejected. Normalization could convert it to the address of somebody
+ * else, for example a Kelvin sign to a K.
  *
  * @param expected in the form that `parseEmail` returns.
  */
@@ -87,9 +87,9 @@ export class SignInFailed extends Error {
   readonly isDenied: boolean;
   /** The error is `invalid_request`, for example because the provider does not support a prompt. */
   readonly isInvalidRequest: boolean;
-  /** The user signed in, but not recently enough or without a required method. */
+  /** The user signed in, but not recently enough, or with none of the required methods. */
   readonly isTooWeak: boolean;
-  /** Error names and codes for the log. It contains no caller data. */
+  /** Names and codes of errors for the log. They contain no data of the caller. */
   readonly reason: string;
 
   constructor(cause: unknown) {
@@ -102,10 +102,10 @@ export class SignInFailed extends Error {
   }
 }
 
-/** The sign-in is too old, or has none of the required authentication context classes. */
+/** The user signed in too long ago, or with none of the required authentication context classes. */
 class WeakAuthentication extends Error {
   override readonly name = 'WeakAuthentication';
-  /** The claim that does not meet the requirement. */
+  /** The claim that does not meet its requirement. */
   readonly code: 'auth_time' | 'acr';
 
   constructor(code: 'auth_time' | 'acr') {
@@ -114,13 +114,16 @@ class WeakAuthentication extends Error {
   }
 }
 
-/** Maximum time that the identity provider's clock may be behind ours. Seconds. */
+/** Maximum time by which the identity provider's clock may be behind ours. Seconds. */
 const CLOCK_SKEW_S = 60;
 
-/** Timeout of requests to the identity provider; short because a user is waiting. Seconds. */
+/** Timeout of requests to the identity provider. It is short, because a user is waiting. Seconds. */
 const TIMEOUT_S = 5;
 
-/** Creates the client of the identity provider: confidential, with PKCE. Discovery happens at first use. */
+/**
+ * Creates the client of the identity provider: a confidential client, with PKCE. It reads the provider's metadata at
+ * its first use.
+ */
 export function createUpstream(o: SignInProvider & { readonly redirectUri: string }): Upstream {
   const acrs = o.requiredAcr ?? [];
   let discovered: Promise<oidc.Configuration> | undefined;
@@ -139,7 +142,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
     },
     async begin(email, { prompts = [], maxAgeS: requested } = {}) {
       const config = await configuration();
-      // `auth_time` is guaranteed only when `max_age` is requested (OpenID Connect Core, 2).
+      // An id token must have `auth_time` only when `max_age` was requested (OpenID Connect Core, 2).
       const maxAgeS = prompts.includes('login') ? 0 : requested;
       const expected = {
         state: oidc.randomState(),
@@ -176,10 +179,10 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
 
 async function discover(o: SignInProvider): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
-  // An http issuer is for development. In production the configuration rejects it.
+  // An http issuer is only for development. In production the configuration rejects it.
   const isLocal = issuer.protocol === 'http:';
   const execute = [
-    // Makes the library check the signature of an ID token from the token endpoint.
+    // With this, the library checks the signature of an ID token from the token endpoint.
     oidc.enableNonRepudiationChecks,
     ...(isLocal ? [oidc.allowInsecureRequests] : []),
   ];
@@ -190,7 +193,7 @@ async function discover(o: SignInProvider): Promise<oidc.Configuration> {
       [oidc.customFetch]: (url, { body = null, ...init }) => boundedFetch(url, { ...init, body }),
     });
     const { authorization_endpoint, token_endpoint, jwks_uri } = found.serverMetadata();
-    // Unusable metadata is not cached, so the next sign-in requests it again.
+    // Do not cache unusable metadata, so that the next sign-in requests the metadata again.
     if ([authorization_endpoint, token_endpoint, jwks_uri].every(isWebAddress)) return found;
   } catch (error) {
     throw providerUnavailable(error);
@@ -221,7 +224,7 @@ async function identify(
   }
   if (acrs.length > 0 && !acrs.some((acr) => acr === claims.acr))
     throw new WeakAuthentication('acr');
-  // Some providers return the e-mail address only from the userinfo endpoint.
+  // Some providers return the e-mail address only at the userinfo endpoint.
   const source =
     typeof claims.email === 'string' || config.serverMetadata().userinfo_endpoint === undefined
       ? claims
@@ -230,7 +233,7 @@ async function identify(
     issuer: claims.iss,
     subject: claims.sub,
     email: typeof source.email === 'string' ? source.email : undefined,
-    // Some providers send a string instead of a boolean.
+    // Some providers send a text instead of a boolean.
     emailVerified: String(source.email_verified) === 'true',
   };
 }
@@ -239,10 +242,12 @@ function providerUnavailable(cause: unknown): IdentityProviderUnavailable {
   return new IdentityProviderUnavailable('the identity provider is unavailable', { cause });
 }
 
-/** Maximum depth of the chain of causes that is checked. */
+/** Maximum number of causes of an error that are checked. */
 const MAX_CAUSES = 5;
 
-/** Whether the error or one of its causes is a connection failure, a timeout, a too large response or a 5xx. */
+/**
+ * Whether the error or one of its causes is a connection failure, a timeout, a response that is too large, or a 5xx.
+ */
 function isUnavailable(error: unknown): boolean {
   let cause: unknown = error;
   for (
@@ -256,17 +261,20 @@ function isUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** Names of errors for late and for too large responses. */
+/** Names of errors for responses that are too late or too large. */
 const UNUSABLE: ReadonlySet<string> = new Set(['TimeoutError', 'ResponseTooLarge']);
 
-/** Checks properties instead of classes, because the error may come from another realm. */
+/** Checks properties and not classes, because the error may come from another realm of the runtime. */
 function indicatesOutage(error: object): boolean {
   if ('status' in error && typeof error.status === 'number') return error.status >= 500;
   const isUnusable = 'name' in error && UNUSABLE.has(String(error.name));
   return isUnusable || ('message' in error && error.message === 'fetch failed');
 }
 
-/** Names and codes that match are logged. Longer texts and other characters may contain caller data. */
+/**
+ * Names and codes of this form are logged. Longer texts and other characters are not, because they may be data of the
+ * caller.
+ */
 const NAME = /^[\w.-]{1,60}$/;
 
 /** Names, codes and status of an error, such as `ResponseBodyError OAUTH_RESPONSE_BODY_ERROR invalid_client 401`. */

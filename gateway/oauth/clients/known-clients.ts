@@ -1,11 +1,12 @@
 import type { ClientDocument } from './supported-clients.ts';
 
 /**
- * The well-known MCP clients and the redirect URIs that each publishes.
+ * The well-known MCP clients, and the redirect URIs that each of them publishes.
  *
- * Some clients use the URL of a metadata document as their client id. For these, the entry is a copy of the document.
- * The gateway never fetches the document, so that an attacker who takes over the URL cannot change where codes go.
- * A loopback address matches any port (RFC 8252, 7.3), `127.0.0.1` also matches `[::1]`, and `{id}` matches one path
+ * Some clients use the URL of a metadata document as their client id. Their entries are copies of the document. The
+ * gateway never fetches the document, so that an attacker who takes over the URL cannot change where codes go.
+ *
+ * A loopback address matches any port (RFC 8252, 7.3). `127.0.0.1` also matches `[::1]`. `{id}` matches one path
  * segment. The entries were copied from the pages in `source` on 2026-11-21.
  */
 export const KNOWN_CLIENTS: readonly ClientDocument[] = [

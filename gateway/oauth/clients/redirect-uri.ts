@@ -53,7 +53,7 @@ const RESERVED_SCHEMES: ReadonlySet<string> = new Set(
   ].map((scheme) => `${scheme}:`),
 );
 
-/** Compares exact text: an equivalent URI with a different spelling does not match. */
+/** Whether a redirect URI matches the rule. An equivalent URI with a different spelling does not match. */
 export function matches(rule: RedirectRule, uri: string): boolean {
   if (uri.length > MAX_LENGTH) return false;
   switch (rule.kind) {
@@ -78,18 +78,20 @@ function isPort(text: string | undefined): boolean {
   return text === undefined || (/^[1-9]/.test(text) && Number(text) <= 65_535);
 }
 
-/** Pages that forward a code to an app on the user's own machine; the `state` parameter selects the app. */
+/** Pages that pass a code to an app on the user's own machine. The `state` parameter selects the app. */
 const RELAYS: ReadonlySet<string> = new Set([
   'https://vscode.dev/redirect',
   'https://insiders.vscode.dev/redirect',
 ]);
 
-/** Whether any program on the user's own machine could receive the code. If so, every grant needs consent. */
+/**
+ * Whether any program on the user's own machine could receive the code. If so, every grant needs the user's consent.
+ */
 export function isOnUsersMachine(uri: string): boolean {
   return !uri.startsWith('https://') || RELAYS.has(uri);
 }
 
-/** The recipient of the code as the pages show it: the host, or the scheme of the app. */
+/** The recipient of the code in the words of the pages: the host, or the scheme of the app. */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);
   if (!url) return '';
@@ -101,12 +103,15 @@ export function displayHost(uri: string): string {
 /** Maximum stored length of an app's host. Characters. */
 const APP_MAX = 255;
 
-/** The app as stored with a grant: the host that the code goes to, or the scheme of the app. */
+/** The recipient of the code as a grant stores it: the host, or the scheme of the app. */
 export function appOf(redirectUri: string): string {
   return displayHost(redirectUri).slice(0, APP_MAX);
 }
 
-/** A source expression for a content security policy. For an IPv6 address it is the scheme, because there is no syntax. */
+/**
+ * A source expression of a content security policy for a redirect URI. For an IPv6 address it is only the scheme,
+ * because source expressions have no syntax for IPv6.
+ */
 export function formTarget(redirectUri: string): string {
   const { protocol, origin } = new URL(redirectUri);
   const isNamed = protocol === 'https:' || protocol === 'http:';

@@ -5,7 +5,7 @@ import { matches, type RedirectRule, redirectRule } from './redirect-uri.ts';
 export interface ClientDocument {
   /** The name that the pages show. */
   readonly name: string;
-  /** The URL of its metadata document, for a client that uses one as its client id. */
+  /** The URL of the client's metadata document, when the client uses this URL as its client id. */
   readonly clientId?: string | undefined;
   readonly redirectUris: readonly string[];
   /** The page that publishes the redirect URIs. */
@@ -15,14 +15,14 @@ export interface ClientDocument {
 export interface SupportedClients {
   /** The client id of all clients that do not use a metadata document. */
   readonly preconfiguredId: string;
-  /** All client ids. */
+  /** The preconfigured client id and all others. */
   readonly ids: readonly string[];
   /** All redirect URIs of the list, except those with a placeholder. */
   readonly redirectUris: readonly string[];
   isListed(redirectUri: string): boolean;
   /** Whether this client may use this redirect URI. */
   allows(clientId: string, redirectUri: string): boolean;
-  /** The name of the client that publishes this redirect URI; undefined when none or several do. */
+  /** The name of the only client that publishes this redirect URI; undefined when no client or several do. */
   nameOf(clientId: string, redirectUri: string): string | undefined;
 }
 

@@ -3,10 +3,10 @@ import { html } from './html.ts';
 import { appText, type ConnectingApp, decision, facts, layout } from './layout.ts';
 import { ROLE_NAMES, rightsByGroup } from './rights.ts';
 
-/** The values of the field `access`: what the user allows. */
+/** The values of the field `access`. They say what the user allows. */
 export const ACCESS = { everything: 'everything', readOnly: 'read_only' } as const;
 
-/** The form for consent: fields `access` and `csrf`, buttons `consent`. */
+/** The page with the form for consent. It has the fields `access` and `csrf`, and buttons with the name `consent`. */
 export function consentPage(o: {
   readonly allow: string;
   readonly cancel: string;

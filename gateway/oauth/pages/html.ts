@@ -1,4 +1,4 @@
-/** HTML text, which is not escaped again. */
+/** A text that is already HTML and is not escaped again. */
 export class Html {
   readonly text: string;
 

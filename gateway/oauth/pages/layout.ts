@@ -1,7 +1,7 @@
 import { Html, html } from './html.ts';
 import { STYLE } from './style.ts';
 
-/** The client that wants to connect: its name if known, and the host that receives the code. */
+/** The client that wants to connect: its name when known, and the host that gets the code. */
 export interface ConnectingApp {
   readonly name: string | undefined;
   readonly host: string;
@@ -11,12 +11,15 @@ export interface ConnectingApp {
 export const BRAND = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/></svg>
 Returns Management`;
 
-/** The icon of the portal, as a part of the page: a browser without one asks for `/favicon.ico`, and reports that it is absent. */
+/**
+ * The icon of the portal as a data URL in the page. Without an icon in the page, a browser requests `/favicon.ico` and
+ * reports that it is absent.
+ */
 const ICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#0b57c9"/><path d="M11 9 6.5 13.5 11 18M7 13.5h11.5a5 5 0 0 1 0 10H13" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 )}`;
 
-/** A whole HTML document with this one style. @param o.head more elements of the head. */
+/** Returns a complete HTML document with this style. @param o.head additional elements of the head. */
 export function htmlDocument(
   title: string,
   o: { readonly style: string; readonly body: Html; readonly head?: Html },
@@ -36,7 +39,10 @@ ${o.body}
 `.text;
 }
 
-/** A whole page with a form or a message. @param title for the window; the heading is part of `body`. */
+/**
+ * Returns a complete page with a form or a message. @param title title of the browser window. The heading is a part of
+ * `body`.
+ */
 export function layout(title: string, body: Html): string {
   return htmlDocument(title, {
     style: STYLE,
@@ -52,21 +58,21 @@ ${body}
   });
 }
 
-/** The app, for the first sentence of a page. */
+/** The name of the app in the first sentence of a page. */
 export function appText({ name, host }: ConnectingApp): Html {
   return name === undefined
     ? html`An app at <strong>${host}</strong>`
     : html`<strong>${name}</strong> (${host})`;
 }
 
-/** The problem with a form that was sent. */
+/** The text about a problem with the form that the user sent. */
 export function problemText(problem: string | undefined): Html | undefined {
   return problem === undefined
     ? undefined
     : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
 }
 
-/** What the user decides about, as a list of names and values. */
+/** The facts that the user decides about, as a list of names and values. */
 export function facts(rows: readonly (readonly [string, Html | string])[]): Html {
   const lines = rows.map(
     ([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>
@@ -77,9 +83,10 @@ ${lines}</dl>`;
 }
 
 /**
- * The forms that allow and deny a request: hidden field `csrf`, buttons `consent`.
+ * The two forms in which the user allows or denies a request. Both have the hidden field `csrf` and buttons with the
+ * name `consent`.
  *
- * @param o.choices more fields of the form that allows.
+ * @param o.choices additional fields of the form that allows.
  */
 export function decision(o: {
   readonly allow: string;

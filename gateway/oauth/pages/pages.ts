@@ -1,7 +1,7 @@
 import { Html, html } from './html.ts';
 import { appText, type ConnectingApp, layout, problemText } from './layout.ts';
 
-/** The form for the e-mail address: field `email`. */
+/** The page with the form for the e-mail address. Its field is `email`. */
 export function emailPage(o: {
   readonly action: string;
   readonly app: ConnectingApp;
@@ -26,7 +26,7 @@ ${problemText(o.problem)}
   );
 }
 
-/** The form for the shop: field `shop_id`. */
+/** The page with the form for the shop. Its field is `shop_id`. */
 export function shopPage(o: {
   readonly action: string;
   readonly app: ConnectingApp;
@@ -55,8 +55,8 @@ ${choices}</fieldset>
 }
 
 /**
- * A page without a form field. With `cancel` it has a button that leads back to the app, with `next` a link to another
- * page of this service.
+ * A page without a form field. With `cancel` it has a button that leads back to the app. With `next` it has a link to
+ * another page of this service.
  */
 export function messagePage(o: {
   readonly title: string;

@@ -14,7 +14,10 @@ export interface PageResponse {
 /** Value of `Retry-After`. Seconds. */
 export const RETRY_AFTER_S = 5;
 
-/** @param o.formTargets other origins that the page's forms may be sent or redirected to; none when absent. */
+/**
+ * The response with a page. @param o.formTargets additional origins that the page's forms may be sent or redirected to;
+ * none when absent.
+ */
 export function page(
   body: string,
   o: { readonly status?: number; readonly formTargets?: FormTargets } = {},
@@ -30,7 +33,7 @@ export function redirect(location: string, cookies: readonly string[] = []): Pag
   return { status: 303, headers: { Location: location }, cookies, body: '' };
 }
 
-/** A page for a request that no supported app sends. Such a request never gets a redirect. */
+/** A page for a request that no supported app sends. The response to such a request is never a redirect. */
 export function badRequest(text: string): PageResponse {
   return page(messagePage({ title: 'This link does not work', text }), { status: 400 });
 }

@@ -1,6 +1,6 @@
 import type { Permission, Role } from '../../tenancy/permissions.ts';
 
-/** The role names that the pages show. */
+/** The names of roles on the pages. */
 export const ROLE_NAMES: Readonly<Record<Role, string>> = {
   owner: 'Owner',
   admin: 'Admin',
@@ -10,7 +10,7 @@ export const ROLE_NAMES: Readonly<Record<Role, string>> = {
   developer: 'Developer',
 };
 
-/** The permission texts that the pages show. */
+/** The texts of permissions on the pages. */
 const RIGHTS: Readonly<Record<Permission, string>> = {
   'returns.view': 'see returns, their items and their customers',
   'returns.manage': 'add notes to returns, flag and unflag them, cancel them',
@@ -28,7 +28,7 @@ const RIGHTS: Readonly<Record<Permission, string>> = {
   'team.manage': 'see and disconnect the assistants of the whole team',
 };
 
-/** The headings of the rights on the consent page, by the first part of a permission. */
+/** The headings of the permissions on the consent page, by the first part of a permission's name. */
 const GROUPS = {
   returns: 'Returns',
   warehouse: 'Warehouse',
@@ -42,7 +42,7 @@ const GROUPS = {
 
 type Area<P extends string> = P extends `${infer A}.${string}` ? A : never;
 
-/** The texts of these permissions in groups, in the order of the table of permissions. */
+/** The texts of these permissions under their headings, in the order of `PERMISSIONS`. */
 export function rightsByGroup(
   permissions: readonly Permission[],
 ): readonly { readonly name: string; readonly rights: readonly string[] }[] {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Colours, text, the brand and the focus: what all pages of the gateway share. */
+/** The style that all pages of the gateway share: colours, text, the brand and the focus. */
 export const COMMON_STYLE = `
 :root {
   color-scheme: light dark;
@@ -25,7 +25,7 @@ ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 `;
 
-/** The style of the pages with a form or a message: one column, buttons large enough for touch. */
+/** The style of pages with a form or a message. They have one column, and buttons that are large enough for touch. */
 export const STYLE = `${COMMON_STYLE}
 body { min-height: 100dvh; padding: 1.5rem 1rem; display: grid; place-items: center; }
 main { width: 100%; max-width: 26rem; padding: 2rem; }
@@ -64,17 +64,17 @@ dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
 @media (forced-colors: active) { button { border: 2px solid ButtonText; } }
 `;
 
-/** The source of an inline style for a policy: the page can have this style and no other. */
+/** The source expression of an inline style for a content security policy. It permits exactly this style. */
 export function styleSource(style: string): string {
   return `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 }
 
 const STYLE_SOURCE = styleSource(STYLE);
 
-/** Origins and schemes that a page's forms may end up at: a browser checks the redirects that follow on a form as well. */
+/** Origins and schemes to which a page's forms may lead. A browser checks the redirects after a form as well. */
 export type FormTargets = readonly string[] | 'any';
 
-/** The headers of a page. A page loads nothing, runs no scripts and cannot be framed. Its icon is a part of it. */
+/** The headers of a page. A page loads nothing, runs no scripts and cannot be in a frame. Its icon is inline. */
 export function pageHeaders(formTargets: FormTargets): Record<string, string> {
   const policy = [
     "default-src 'none'",
@@ -87,7 +87,7 @@ export function pageHeaders(formTargets: FormTargets): Record<string, string> {
   return {
     'Content-Security-Policy': policy,
     'X-Frame-Options': 'DENY',
-    // With `no-referrer` browsers send `Origin: null` with our own forms too (Fetch, 3.2).
+    // With `no-referrer`, browsers would send `Origin: null` even with our own forms (Fetch, 3.2).
     'Referrer-Policy': 'same-origin',
   };
 }
