@@ -6,10 +6,10 @@ import { DomainError } from '../platform/errors.ts';
 import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
 import { isBase64 } from '../platform/text.ts';
 
-/** A cart is kept for this time. Days. */
+/** How long a cart is kept. Days. */
 export const CART_DAYS = 30;
 
-/** One entry. `objectJson` is the JSON text that was sent; it is empty for a bare variant id. */
+/** One entry. `objectJson` is the JSON text that the client sent. It is empty when the entry is only a variant id. */
 const entry = z
   .object({ variantId: id, objectJson: text(BODY_BYTES_MAX) })
   .refine(({ variantId, objectJson }) => objectJson === '' || hasVariant(objectJson, variantId), {
@@ -17,7 +17,7 @@ const entry = z
     message: 'must be a JSON object with the same variant_id',
   });
 
-/** `shopify` may be a text, null or absent. The service does not interpret its content. */
+/** `shopify` may be a text, null or absent. The service stores it and does not interpret it. */
 export const newCart = z
   .object({
     ...callerShape,
@@ -35,7 +35,7 @@ export const newCart = z
   });
 export type NewCart = z.infer<typeof newCart>;
 
-/** Built once, because building a schema costs more than parsing an entry. */
+/** This schema is built once, because building a schema costs more than parsing an entry. */
 const cartObject = z.looseObject({ variant_id: z.number() });
 
 function hasVariant(objectJson: string, variantId: bigint): boolean {
@@ -49,7 +49,7 @@ function hasVariant(objectJson: string, variantId: bigint): boolean {
 
 /** A stored cart. */
 export interface Cart {
-  /** 32 bytes, base64url. Every caller of the shop that has it can read the cart. Only its hash is stored. */
+  /** 32 bytes, base64url. Every caller of the shop who has the token can read the cart. The table has only its hash. */
   readonly token: string;
   readonly entries: readonly { readonly variantId: bigint; readonly objectJson: string }[];
   readonly shopify: string | undefined;
@@ -66,7 +66,7 @@ export function keyConflict(): DomainError {
   );
 }
 
-/** The same error for an unknown token, for the token of another shop and for an expired cart. */
+/** One error for an unknown token, the token of another shop and an expired cart, so that they look the same. */
 export function cartNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.CART_NOT_FOUND, 'the cart does not exist');
 }

@@ -10,14 +10,15 @@ import { randomToken, type TokenKeys, tokensOf } from './token.ts';
 
 export interface CartDeps {
   readonly pool: pg.Pool;
-  /** Keys that derive the tokens of carts with an idempotency key. */
+  /** The keys from which the tokens of carts with an idempotency key are derived. */
   readonly tokenKeys: TokenKeys;
 }
 
 /**
- * Stores a cart with a random or derived token, and appends its event without `shopify`. Every caller of the shop that
- * has the token can read the cart, so the table and the event have only its hash. A repeated call with the same
- * idempotency key returns the first cart; of two concurrent calls, the second waits for the first.
+ * Stores a cart, and appends its event without `shopify`. The token is random; with an idempotency key it is derived
+ * from the key. Every caller of the shop who has the token can read the cart, so the table and the event have only its
+ * hash. A repeated call with the same idempotency key returns the first cart. Of two concurrent calls, the second waits
+ * for the first.
  *
  * @throws DomainError ALREADY_EXISTS for an idempotency key that was used with other content, or whose token was
  *   derived with a key that is no longer in the keyring.

@@ -8,7 +8,7 @@ import { startLoop, type Worker } from '../platform/worker.ts';
 import { cartRoutes } from './service.ts';
 import { hashLeftTokens, purgeCarts } from './store.ts';
 
-/** Time between two deletions of old carts. Milliseconds. */
+/** Pause between two deletions of old carts. Milliseconds. */
 const PURGE_EVERY_MS = 3_600_000;
 
 /** Starts the carts service. It calls no other service. */
@@ -18,7 +18,7 @@ export function startCarts(o: ServiceOptions): Promise<RunningService> {
       name: 'carts',
       publishes: true,
       build: (runtime) => ({
-        // The keyring also signs events. A separate purpose string keeps the two uses apart.
+        // The keyring also signs events. `PURPOSE` in `token.ts` separates the two uses.
         routes: cartRoutes({ pool: runtime.pool, tokenKeys: o.EVENT_KEYRING }),
         workers: async () => [startPurge({ ...runtime, pool: runtime.backgroundPool })],
       }),
@@ -28,7 +28,8 @@ export function startCarts(o: ServiceOptions): Promise<RunningService> {
 }
 
 /**
- * Starts the job that deletes old carts. It needs no lease, because processes skip rows that another one is deleting.
+ * Starts the loop that deletes old carts. It needs no lease, because processes skip rows that another process is
+ * deleting.
  */
 function startPurge({ pool, logger }: ServiceRuntime): Worker {
   return startLoop({

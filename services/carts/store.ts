@@ -12,19 +12,19 @@ interface Row {
 
 const COLUMNS = 'variant_ids, object_texts, shopify, shopify_null, created_at';
 
-/** An idempotency key, and the hash of its request. */
+/** An idempotency key, and the hash of the request that used it. */
 export interface KeyUse {
   readonly key: string;
   readonly requestHash: Buffer;
 }
 
-/** Stores a cart; undefined when a committed cart of the shop has the same key. */
+/** Stores a cart. Returns undefined when a committed cart of the shop has the same idempotency key. */
 export async function insertCart(
   tx: Queryable,
   cart: NewCart,
   o: { readonly token: string; readonly use: KeyUse | undefined },
 ): Promise<Cart | undefined> {
-  // The entries are not read back, because they are stored as sent and reading a megabyte costs more than writing it.
+  // Do not read the entries back. They are stored as sent, and reading a megabyte costs more than writing it.
   const { rows } = await tx.query<Pick<Row, 'created_at'>>(
     `insert into carts (shop_id, token, variant_ids, object_texts, shopify, shopify_null,
        idempotency_key, request_hash, token_hashed)
@@ -48,9 +48,9 @@ export async function insertCart(
 }
 
 /**
- * The cart that was created with an idempotency key, and the hash of its request.
+ * Returns the cart that was created with an idempotency key, and the hash of its request.
  *
- * @param o.tokens the possible tokens of the key.
+ * @param o.tokens the tokens that can be derived from the idempotency key.
  * @throws DomainError ALREADY_EXISTS when the cart has none of these tokens.
  */
 export async function findByKey(
@@ -66,13 +66,13 @@ export async function findByKey(
   );
   const [row] = rows;
   if (!row) return undefined;
-  // A process of the previous release stores the token itself.
+  // A process of the previous release may have stored the token itself and not its hash.
   const token = row.token_hashed ? o.tokens.find((one) => hashOf(one) === row.token) : row.token;
   if (token === undefined) throw keyConflict();
   return { cart: toCart(row, token), requestHash: row.request_hash };
 }
 
-/** The cart with this token; undefined when the shop has none or it has expired. */
+/** Returns the cart with this token. Undefined when the shop has none, or when it has expired. */
 export async function findCart(
   db: Queryable,
   shopId: bigint,
@@ -87,7 +87,7 @@ export async function findCart(
   return rows[0] && toCart(rows[0], token);
 }
 
-/** For this time, a process of the previous release may still insert tokens without hashing them. */
+/** For how long after a release processes of the previous release may still insert tokens without hashing them. */
 const ROLLOUT_HOURS = 1;
 
 /** Hashes the tokens of carts that a process of the previous release inserted. */

@@ -1,10 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 
-/** The keyring: the first key derives new tokens; the other keys may have derived older ones. */
+/** The keyring. Its first key derives new tokens. Its other keys may have derived older ones. */
 export type TokenKeys = ReadonlyMap<string, Buffer>;
 
 const TOKEN_BYTES = 32;
-/** Separates this use of a key from its other uses. */
+/** Separates tokens of carts from the other uses of the same key. */
 const PURPOSE = 'rms.cart.token.v1';
 
 /** A random token: 32 bytes, base64url. */
@@ -13,8 +13,8 @@ export function randomToken(): string {
 }
 
 /**
- * The possible tokens for a shop's idempotency key, one for each key of the keyring. A new cart gets the first one.
- * Only the hash of a token is stored, so a repeated call derives the token again.
+ * Returns the tokens that can be derived from an idempotency key of a shop: one for each key of the keyring. A new cart
+ * gets the first one. The table has only the hash of a token, so a repeated call derives the token again.
  */
 export function tokensOf(keys: TokenKeys, shopId: bigint, idempotencyKey: string): string[] {
   const content = JSON.stringify([PURPOSE, String(shopId), idempotencyKey]);
