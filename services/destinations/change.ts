@@ -29,10 +29,10 @@ interface Caller {
 }
 
 /**
- * Adds a destination, once per idempotency key. A repeated call returns the destination as it is now.
+ * Adds a destination once for each idempotency key. A repeated call returns the destination in its current state.
  *
- * @throws DomainError ALREADY_EXISTS for a key that was used with other content; RESOURCE_EXHAUSTED
- *   when the shop has 1,000.
+ * @throws DomainError ALREADY_EXISTS for a key that was used with other content; RESOURCE_EXHAUSTED when the shop has
+ *   1,000 destinations.
  */
 export async function createDestination(pool: pg.Pool, input: NewDestination) {
   const { shopId, actor, idempotencyKey: key, ...content } = input;
@@ -58,7 +58,7 @@ export async function createDestination(pool: pg.Pool, input: NewDestination) {
  * Changes one destination under its lock. A change without effect writes nothing and publishes no event. A repeated
  * call with the same idempotency key changes nothing.
  *
- * @returns the destination, and the one before the change if there was one.
+ * @returns the destination, and as `previous` its state before the change; absent when the call changed nothing.
  * @throws DomainError NOT_FOUND when the shop has no such destination; IDEMPOTENCY_CONFLICT.
  */
 export async function changeDestination(

@@ -5,7 +5,10 @@ const table = z.object({
   countries: z.record(z.string(), z.union([z.string(), z.array(z.string()).min(1)])),
 });
 
-/** English names by ISO 3166 alpha-2 code. The main file of the package would load 79 languages. */
+/**
+ * English names by ISO 3166 alpha-2 code. This file is read alone, because the main file of the package would load 79
+ * languages.
+ */
 const { countries } = table.parse(
   createRequire(import.meta.url)('i18n-iso-countries/langs/en.json'),
 );

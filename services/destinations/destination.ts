@@ -15,12 +15,15 @@ import {
 } from '../platform/input.ts';
 import { countryName } from './country.ts';
 
-/** For the error text. The constraint `destinations_quota` enforces this maximum: change both. */
+/**
+ * Maximum number of destinations of a shop, for the error text. The constraint `destinations_quota` enforces it: change
+ * both.
+ */
 const DESTINATIONS_PER_SHOP = 1_000;
 
 const line = text(ADDRESS_TEXT_MAX);
 
-/** An absent text is empty. An absent country name is filled in from its code. */
+/** An address. An absent text becomes an empty one. An absent country name is set from the country code. */
 const address = z
   .object({
     name: line,
@@ -56,7 +59,7 @@ const NO_ADDRESS: Address = {
 
 const type = z.enum(DestinationType, 'must be a known destination type');
 
-/** A destination to create; an enabled warehouse by default. */
+/** A destination to create. Without a type it becomes a warehouse; without `enabled` it is enabled. */
 export const newDestination = z.object({
   ...callerShape,
   idempotencyKey,
@@ -67,7 +70,10 @@ export const newDestination = z.object({
 });
 export type NewDestination = z.infer<typeof newDestination>;
 
-/** A change. The name is required; absent fields keep their values; an address replaces the whole address. */
+/**
+ * A change of a destination. The name is required. Absent fields keep their values. An address replaces the whole
+ * address.
+ */
 export const destinationEdit = z.object({
   ...callerShape,
   idempotencyKey: optionalIdempotencyKey,
@@ -79,7 +85,7 @@ export const destinationEdit = z.object({
 });
 export type DestinationEdit = z.infer<typeof destinationEdit>;
 
-/** The location at the commerce provider; undefined for none, which is 0 in the message. */
+/** The destination's location at the commerce provider. In the message 0 means no location; here that is undefined. */
 export const locationLink = z.object({
   ...callerShape,
   destinationId: id,
@@ -114,7 +120,7 @@ export function applyEdit(current: Destination, edit: DestinationEdit): Destinat
   };
 }
 
-/** The same error for a destination that does not exist and for one of another shop. */
+/** One error for a destination that does not exist and for one of another shop, so that they look the same. */
 export function destinationNotFound(destinationId: bigint): DomainError {
   return new DomainError(
     Code.NotFound,

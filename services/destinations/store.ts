@@ -29,7 +29,7 @@ const STATE = `name, type, enabled, provider_location_id, recipient, company, ad
   city, state, zip, country, country_code, phone`;
 const COLUMNS = `id, ${STATE}, updated_at`;
 
-/** Locks the creation of destinations of a shop until the end of the transaction. */
+/** Until the end of the transaction, locks the creation of destinations of this shop. */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query(
     'insert into shop_quotas (shop_id, destinations) values ($1, 0) on conflict (shop_id) do nothing',
@@ -38,7 +38,7 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query('select destinations from shop_quotas where shop_id = $1 for update', [shopId]);
 }
 
-/** The destination that was created with an idempotency key, and the hash of its request. */
+/** Returns the destination that was created with an idempotency key, and the hash of its request. */
 export async function findByKey(
   db: Queryable,
   shopId: bigint,
