@@ -18,7 +18,8 @@ export interface FraudDeps {
 }
 
 /**
- * The actor of calls to returns: only the gateway may name users as actors. The report has the actor of the request.
+ * The actor of fraud's calls to returns, because only the gateway may name users as actors. The report itself has the
+ * actor of the request.
  */
 const FRAUD = serviceActor('fraud');
 
@@ -64,7 +65,9 @@ export async function createReport(
   }
 }
 
-/** A larger return is not read, because only its existence is checked. Bytes. */
+/**
+ * Maximum size of a return that is read. Only its existence matters here, so a larger return need not be read. Bytes.
+ */
 const MAX_BYTES = 1024 * 1024;
 
 async function requireReturn(

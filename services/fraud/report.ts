@@ -57,7 +57,7 @@ function needsComment(category: FraudCategory | undefined): boolean {
   return category === 'other';
 }
 
-/** The same error for a return that does not exist and for one of another shop. */
+/** One error for a return that does not exist and for one of another shop, so that they look the same. */
 export function returnNotFound(returnId: bigint): DomainError {
   return new DomainError(
     Code.NotFound,
