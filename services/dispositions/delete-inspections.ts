@@ -7,14 +7,14 @@ import { inTransaction } from '../platform/postgres.ts';
 import type { Inspection } from './inspection.ts';
 import { type Lines, lockLines } from './store.ts';
 
-/** Whether returns rejected a handover because the details of a return would be too large. */
+/** Whether returns rejected a handover because it would make the details of a return too large. */
 export function isTooLarge(error: unknown): error is ConnectError {
   return error instanceof ConnectError && reasonOf(error) === ErrorReason.RETURN_TOO_LARGE;
 }
 
 /**
- * Deletes pending inspections that do not fit into the details of their return. The previous inspection of each line
- * item is the newest one again, and the key of the call that recorded them can be used again.
+ * Deletes pending inspections that do not fit into the details of their return. Then the previous inspection of each
+ * line item is the newest one again. The idempotency key of the call that recorded them can be used again.
  */
 export async function deleteInspections(
   pool: pg.Pool,

@@ -31,15 +31,18 @@ export interface HandOverDeps {
   >;
 }
 
-/** The actor of calls to returns: only the gateway may name users as actors. Each inspection has its own inspector. */
+/**
+ * The actor of dispositions' calls to returns, because only the gateway may name users as actors. Each inspection has
+ * its own inspector.
+ */
 export const DISPOSITIONS = serviceActor('dispositions');
 
-/** The timeout of one handover. Thirty line items with the longest texts take about 30 MiB. Milliseconds. */
+/** Timeout of one call to returns. Thirty line items with the longest texts take about 30 MiB. Milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Hands over all pending inspections of these line items to returns, oldest first. This is one call, or more if a line
- * item has several pending inspections. Safe to repeat, because returns ignores inspections that it has already.
+ * Hands over all pending inspections of these line items to returns, oldest first. It makes one call, or more when a
+ * line item has several pending inspections. Safe to repeat, because returns ignores inspections that it already has.
  */
 export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
   let pending = await findOldestPending(deps.pool, o);
@@ -50,8 +53,8 @@ export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
 }
 
 /**
- * Hands over these inspections in one call, and deletes their handovers. Each must be the oldest pending inspection of
- * its line item.
+ * Hands over these inspections in one call, and then deletes their rows in `handovers`. Each must be the oldest pending
+ * inspection of its line item.
  */
 export async function handOverThese(
   deps: HandOverDeps,
@@ -59,7 +62,7 @@ export async function handOverThese(
   pending: readonly Inspection[],
 ): Promise<void> {
   const limits = { timeoutMs: TIMEOUT_MS };
-  // A response with up to thirty whole returns is not needed here.
+  // `withoutReturns`: the response would otherwise have up to thirty whole returns.
   const call = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
   if (o.kind === 'assessment') {
     await deps.returns.applyAssessments(
@@ -76,8 +79,8 @@ export async function handOverThese(
 const IDLE_MS = 1_000;
 
 /**
- * Starts the job that repeats handovers after a crash or an outage. Every process may run it: only one works on a row
- * at a time, and a repeated handover changes nothing.
+ * Starts the loop that hands over inspections after a crash or an outage. Every process may run it: only one process
+ * works on a row at a time, and a repeated handover changes nothing.
  */
 export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
   const heartbeat = HANDOVERS.heartbeat(deps.pool, logger);
@@ -92,12 +95,12 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
         const work = () => handOverDue(deps, due, logger);
         await heartbeat.during(due.handovers, { work });
       } catch (error) {
-        // If the database is unavailable, too, the lease expires.
+        // If the database is unavailable as well, this statement fails and the lease expires.
         await (isReturnsUnavailable(error) ? undoAttempt : postpone)(deps.pool, due).catch(
           () => {},
         );
         if (isUnavailable(error) || isOutage(error)) throw error;
-        // A rejected line item must not delay other handovers. The job retries it when it is due.
+        // A handover that returns rejected must not delay others. The loop tries it again when it is due.
         logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover rejected');
       }
       return 'again';
@@ -106,8 +109,8 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
 }
 
 /**
- * Hands over due inspections. When the details of a return would become too large, hands over the line items one by
- * one, and deletes inspections that do not fit. The calls that recorded them did not succeed.
+ * Hands over due inspections. If they would make the details of a return too large, hands over the line items one by
+ * one, and deletes the inspections that do not fit. The calls that recorded those did not succeed.
  */
 async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Promise<void> {
   try {
@@ -129,7 +132,7 @@ async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Prom
   }
 }
 
-/** Whether returns was unavailable. A timeout does not count, because the line item itself may be the cause. */
+/** Whether returns was unavailable. A timeout does not count, because the size of the line item may have caused it. */
 function isReturnsUnavailable(error: unknown): boolean {
   return isOutage(error) || (error instanceof ConnectError && error.code === Code.Unavailable);
 }

@@ -7,12 +7,12 @@ import type { Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 import type { Lines } from './store.ts';
 
-/** Maximum number of inspections in one message, so that it fits with the longest texts. */
+/** Maximum number of inspections in one call. So the message is small enough even with the longest texts. */
 const ROUND_MAX = 30;
 
 /**
- * The oldest pending inspection of each line item, for at most 30 of them. Reads one line item after another, because
- * the stored plan of a join may read all inspections of the shop.
+ * Returns the oldest pending inspection of each line item, for at most 30 line items. Reads one line item after
+ * another, because PostgreSQL's stored plan of a join may read all inspections of the shop.
  */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
   const { rows } = await db.query<Row>({
@@ -32,10 +32,10 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
   return rows.map(toInspection);
 }
 
-/** Deletes completed handovers, and the long texts that the returns service now stores. */
+/** Deletes handovers that are done, and the long texts, which returns now stores. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
-  // The commit does not wait for the disk. After a crash a lost deletion causes a second handover, which returns
-  // ignores.
+  // The commit does not wait for the disk. If a crash loses the deletion, the inspections are handed over again, and
+  // returns ignores them.
   await db.query({
     name: 'delete-handovers',
     text: `with deleted as (
@@ -62,7 +62,7 @@ interface Handover {
   readonly inspectionId: bigint;
   readonly kind: Kind;
   readonly lineItemId: bigint;
-  /** Attempts so far, with this one. */
+  /** Number of attempts, including the current one. */
   readonly attempts: number;
   readonly token: bigint;
 }
@@ -70,7 +70,10 @@ interface Handover {
 /** Longer than the timeout of a call to returns. Milliseconds. */
 const LEASE_MS = 15_000;
 
-/** A handover with three failed attempts is claimed alone, so that one that returns rejects does not delay the others. */
+/**
+ * The leases of handovers. After three failed attempts a handover is claimed alone: when returns always rejects it, it
+ * does not delay others.
+ */
 export const HANDOVERS = createJobLease<Handover>({
   table: 'handovers',
   key: { shop_id: ({ shopId }) => shopId, inspection_id: ({ inspectionId }) => inspectionId },
@@ -93,12 +96,12 @@ export const HANDOVERS = createJobLease<Handover>({
     job.line_item_id as "lineItemId", job.attempts`,
 });
 
-/** The line items of one claim. */
+/** The line items whose handovers one claim leased. */
 export interface Claimed extends Lines {
   readonly handovers: readonly Handover[];
 }
 
-/** Claims the line items of one shop that have waited longest. */
+/** Claims the due handovers of one shop that have waited longest. */
 export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
   const handovers = await HANDOVERS.claim<Handover>(db, ROUND_MAX);
   const [first] = handovers;
@@ -109,16 +112,19 @@ export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
 
 const BACKOFF = createBackoff({ firstMs: 10_000, longestMs: 320_000, jitter: addedJitter });
 
-/** Sets the next attempt of a claim that failed. The handover with the fewest attempts decides. */
+/**
+ * Sets the time of the next attempt after a failure. Of all handovers of the claim, the one with the fewest attempts
+ * decides.
+ */
 export async function postpone(db: Queryable, claimed: Claimed): Promise<void> {
   const pauseMs = BACKOFF(Math.min(...claimed.handovers.map(({ attempts }) => attempts)));
   await release(db, claimed, sql`due_at = now() + ${pauseMs}::float8 * interval '1 millisecond'`);
 }
 
 /**
- * Does not count the attempt of a claim, for inspections that are still pending. So after an outage they do not wait for
- * minutes, and are not handed over one by one. Each is due at a different time in one to two seconds: if one of them
- * makes returns crash, the others are handed over without it.
+ * For inspections of the claim that are still pending, does not count the attempt. So after an outage they do not wait
+ * for minutes, and are not handed over one by one. Each becomes due at a random time within one to two seconds. If one
+ * of them makes returns crash, the others are handed over without it.
  */
 export async function undoAttempt(db: Queryable, claimed: Claimed): Promise<void> {
   const dueAt = sql`due_at = now() + (1 + random()) * interval '1 second'`;

@@ -5,13 +5,14 @@ import { DISPOSITIONS, type HandOverDeps, handOver, handOverThese } from './hand
 import { type Batch, type Recorded, record } from './record.ts';
 
 /**
- * Records findings, and hands them over to returns before it responds, so that the caller finds them there.
+ * Records findings, and hands them over to returns before it responds. So the caller can read them in returns
+ * afterwards.
  *
  * @returns the inspections in the order of the findings. Those of a repeat may lack long texts of a later call.
  * @throws DomainError INVALID_ARGUMENT when a line item does not belong to the shop; RETURN_TOO_LARGE when the details
  *   of a return would become too large: then no finding of the call stays recorded; ConnectError UNAVAILABLE when
- *   returns does not respond. If the findings were recorded, a job hands them over, and a repeated call does not record
- *   them again.
+ *   returns does not respond: then findings that were recorded are handed over by the loop in `hand-over.ts`, and a
+ *   repeated call does not record them again.
  */
 export async function inspect(deps: HandOverDeps, batch: Batch): Promise<Recorded> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
@@ -32,7 +33,10 @@ export async function inspect(deps: HandOverDeps, batch: Batch): Promise<Recorde
   return recorded;
 }
 
-/** The error is the same for line items that do not exist and for line items of other shops. */
+/**
+ * Rejects line items that the shop does not have. The error is the same for line items that do not exist and for those
+ * of other shops.
+ */
 async function requireOwnLines(
   { returns }: HandOverDeps,
   { shopId }: Batch,

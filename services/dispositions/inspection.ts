@@ -24,11 +24,14 @@ export interface Finding {
   readonly note: string | undefined;
   /** Undefined means the time of the recording, which `store.ts` sets. */
   readonly inspectedAt: Date | undefined;
-  /** Links. The returns service shows those of gradings and assessments together, in the condition of the line item. */
+  /**
+   * Links to images. Returns shows the images of gradings and of assessments together, in the condition of the line
+   * item.
+   */
   readonly images: readonly string[];
 }
 
-/** The fields that only some findings have, as undefined. */
+/** The fields that only one kind of finding has, each undefined. */
 export const NO_FIELDS = {
   outcome: undefined,
   category: undefined,
@@ -40,7 +43,7 @@ export const NO_FIELDS = {
 
 /** A recorded finding. */
 export interface Inspection extends Finding {
-  /** A later inspection of a line item has a larger id. */
+  /** Of two inspections of a line item, the later one has the larger id. */
   readonly id: bigint;
   readonly inspectedAt: Date;
   readonly actor: Pick<Actor, 'kind' | 'id' | 'name'>;
@@ -48,7 +51,7 @@ export interface Inspection extends Finding {
 
 export const outcomeText = enumText(DispositionOutcomeSchema);
 
-/** The disposition of an assessment. Throws for a grading, which has no outcome. */
+/** The disposition that an assessment sets. Throws for a grading, which has no outcome. */
 export function dispositionOf(assessment: Inspection): MessageInitShape<typeof DispositionSchema> {
   const { returnProcessor, note, inspectedAt, outcome } = assessment;
   return {
@@ -61,7 +64,7 @@ export function dispositionOf(assessment: Inspection): MessageInitShape<typeof D
 
 const GRADE = /^grade_([a-d])$/;
 
-/** The condition of a grading: a grade, or the name of a category without a grade. */
+/** The condition that a grading sets: a grade, or the name of a category that has no grade. */
 export function conditionOf(grading: Inspection): MessageInitShape<typeof ConditionSchema> {
   const { category = '', categoryParent, returnProcessor, note } = grading;
   const grade = GRADE.exec(category)?.[1];

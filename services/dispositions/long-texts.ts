@@ -23,8 +23,8 @@ function isHashOf(hash: Buffer | null, text: string | undefined): boolean {
 }
 
 /**
- * Assessments with their notes. Reads long notes from returns, which stores them. An assessment that another one
- * replaces during the call has no note.
+ * Returns assessments with their notes. It reads long notes from returns, which stores them. An assessment that another
+ * one replaces during this call gets no note.
  */
 export async function withNotes(
   { returns }: Pick<HandOverDeps, 'returns'>,

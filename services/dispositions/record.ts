@@ -12,13 +12,13 @@ import { type WithHashes, withTextsOf } from './long-texts.ts';
 import { findDefaultOutcome } from './settings.ts';
 import { type Current, findCurrent, insertInspections, lockLines } from './store.ts';
 
-/** Findings of one kind, each about a different line item of the shop. */
+/** The findings of one call. They are of one kind, and each is about a different line item of the shop. */
 export interface Batch {
   readonly shopId: bigint;
   readonly actor: Actor;
   readonly kind: Kind;
   readonly findings: readonly Finding[];
-  /** The caller's idempotency key. */
+  /** The idempotency key of the call, with the hash of its content. */
   readonly use?: KeyUse | undefined;
 }
 
@@ -27,22 +27,22 @@ const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satis
   string
 >;
 
-/** The inspections of the line items of a batch, in its order. */
+/** The result of recording a batch. */
 export interface Recorded {
   readonly inspections: readonly WithHashes[];
   /** The inspections that this call recorded, oldest first. */
   readonly created: readonly Inspection[];
-  /** Whether older inspections of the line items may be pending. */
+  /** Whether older inspections of these line items may not have been handed over yet. */
   readonly othersPending: boolean;
   /** Whether the key was used before. Then the inspections may be those of a later call. */
   readonly isRepeat: boolean;
 }
 
 /**
- * Records all findings or none, with the same number of statements for any number of findings.
+ * Records all findings or none. The number of statements is the same for any number of findings.
  *
- * A finding that is equal to the newest one of its line item counts as repeated, and is not recorded again. A call with
- * a used key counts as repeated, too, and returns the newest inspection of each line item.
+ * A finding that equals the newest inspection of its line item counts as a repeat, and is not recorded again. A call
+ * with a used idempotency key counts as a repeat, too, and returns the newest inspection of each line item.
  */
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
@@ -61,7 +61,7 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
     const current = new Map(
       findings.flatMap((finding) => {
         const former = locked.get(finding.lineItemId);
-        // Hashing texts is expensive, so they are compared only if the times are equal.
+        // Compare the texts only when the times are equal, because hashing texts is expensive.
         if (!former || !isSameTime(finding, former)) return [];
         return [[finding.lineItemId, withTextsOf(former, finding)]];
       }),
@@ -101,7 +101,7 @@ async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefi
   return { inspections, created: [], othersPending: true, isRepeat: true };
 }
 
-/** The shop's default outcome; undefined when no finding needs it. */
+/** Returns the shop's default outcome. Undefined when every finding has its own outcome or needs none. */
 async function defaultOutcomeFor(tx: Queryable, batch: Batch): Promise<Finding['outcome']> {
   if (batch.kind === 'grading') return undefined;
   if (batch.findings.every((finding) => finding.outcome !== undefined)) return undefined;
@@ -119,7 +119,7 @@ function isSameTime({ inspectedAt }: Finding, current: Current): boolean {
   return inspectedAt ? inspectedAt.getTime() === current.inspectedAt.getTime() : current.isFresh;
 }
 
-/** Appends one event. Its key is a line item that this transaction has locked. */
+/** Appends one event. Its key is one of the line items that this transaction has locked. */
 async function appendEvent(tx: Queryable, batch: Batch, lineItemIds: readonly bigint[]) {
   if (lineItemIds.length === 0) return;
   const { shopId, actor, kind } = batch;

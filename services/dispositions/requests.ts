@@ -18,7 +18,7 @@ const outcome = z
     value === DispositionOutcome.UNSPECIFIED ? undefined : outcomeText.toText(value),
   );
 
-/** The fields of both kinds of finding. */
+/** The fields that both kinds of finding have. */
 const findingShape = {
   lineItemId: id,
   returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
@@ -60,12 +60,12 @@ const grading = z
     title: textOrNone(item.title) ?? TITLES[item.category],
   }));
 
-/** A text that is only white space counts as absent, as in the returns service. */
+/** Returns undefined for a text that is only white space, as the returns service does. */
 function textOrNone(words: string): string | undefined {
   return words.trim() === '' ? undefined : words;
 }
 
-/** Every optional field is a key of a finding, so that two findings can be compared. */
+/** The optional fields of a finding as undefined. Every finding has all keys, so that two findings can be compared. */
 const absent = { returnProcessor: undefined, note: undefined, inspectedAt: undefined };
 
 /** 1 to 30 different line items. */
@@ -104,7 +104,7 @@ export const readRequest = z.object({
     .max(LINES_READ_MAX, `must have 1 to ${LINES_READ_MAX} entries`),
 });
 
-/** Absent fields keep their values. */
+/** A change of the settings. Absent fields keep their values. */
 export const settingsEdit = z.object({
   shopId: id,
   settings: z.object({ defaultOutcome: outcome }).optional(),

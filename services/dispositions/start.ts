@@ -9,7 +9,7 @@ import { dispositionRoutes } from './service.ts';
 
 export type DispositionsOptions = ServiceOptions & Settings<typeof dispositionsShape>;
 
-/** Starts the dispositions service. While returns is unavailable, writes fail with UNAVAILABLE. */
+/** Starts the dispositions service. While returns is unavailable, its writes fail with UNAVAILABLE. */
 export function startDispositions(o: DispositionsOptions): Promise<RunningService> {
   return startService(
     {

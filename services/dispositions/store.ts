@@ -6,7 +6,7 @@ import { type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 
-/** Line items of one shop, and a kind of inspection. */
+/** Line items of one shop, and the kind of inspection to read or write. */
 export interface Lines {
   readonly shopId: bigint;
   readonly kind: Kind;
@@ -15,16 +15,16 @@ export interface Lines {
 
 /** The newest inspection of a line item. */
 export interface Current extends Inspection {
-  /** Whether an equal finding without a time counts as repeated. */
+  /** Whether the inspection is so new that an equal finding without a time counts as a repeat. */
   readonly isFresh: boolean;
-  /** SHA-256 of the texts that only the returns service stores. */
+  /** SHA-256 of the long texts. Only the returns service stores the texts themselves. */
   readonly hashes: { readonly note: Buffer | null; readonly description: Buffer | null };
 }
 
-/** For how long after a finding an equal one without a time counts as repeated. Seconds. */
+/** For this time after a finding, an equal finding without a time counts as a repeat. Seconds. */
 const REPEAT_SECONDS = 60;
 
-// Reads one line item after another, because the stored plan of a join may read all inspections of the shop.
+// Reads one line item after another, because PostgreSQL's stored plan of a join may read all inspections of the shop.
 const SELECT_CURRENT = `
 select ${COLUMNS}, l.inspection_id as newest_id,
        i.time_defaulted and (i.created_at > now() - make_interval(secs => $4)
@@ -35,13 +35,16 @@ select ${COLUMNS}, l.inspection_id as newest_id,
   ) i on true
  where l.shop_id = $1 and l.kind = $2 and l.line_item_id = any ($3::bigint[])`;
 
-/** Without an inspection all columns except `newest_id` are null. */
+/** A row of {@link SELECT_CURRENT}. For a line item without an inspection, all columns except `newest_id` are null. */
 type CurrentRow = { readonly newest_id: bigint | null } & (
   | (Row & { readonly is_fresh: boolean })
   | { readonly id: null }
 );
 
-/** The newest inspection of each line item, by its id. Line items without an inspection are omitted. */
+/**
+ * Returns the newest inspection of each line item, by the id of the line item. Line items without an inspection are
+ * left out.
+ */
 export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
   const values = [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS];
   const text = SELECT_CURRENT;
@@ -65,16 +68,17 @@ function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
 /**
  * Locks line items until the transaction ends, always in the same order. Also locks line items without an inspection.
  *
- * @returns the newest inspection of each line item that has one, by its id.
+ * @returns the newest inspection of each line item that has one, by the id of the line item.
  */
 export async function lockLines(tx: Queryable, o: Lines): Promise<Map<bigint, Current>> {
   const [, { rows }] = await together(tx, () => allInOrder([insertLines(tx, o), lockRows(tx, o)]));
-  // After waiting for a lock, the statement has the current row of the line item, but its previous inspection.
+  // A statement that waited for a lock sees the new row of the line item, but the inspection that was the newest
+  // before.
   const isOutdated = rows.some((row) => row.newest_id !== row.id);
   return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
-/** Inserts the rows of line items that were never inspected, in the order of the locks. */
+/** Inserts the rows of line items without an inspection, in the order in which they are locked. */
 function insertLines(tx: Queryable, o: Lines) {
   return tx.query({
     name: 'insert-lines',
@@ -93,17 +97,20 @@ function lockRows(tx: Queryable, o: Lines) {
   });
 }
 
-/** Time for the call that recorded a finding to hand it over. After it, the job does. Seconds. */
+/**
+ * How long the call that recorded a finding has to hand it over. After this time the loop in `hand-over.ts` does.
+ * Seconds.
+ */
 const OWN_HANDOVER_SECONDS = 10;
 
-/** The inspections that a call recorded, by the id of the line item. */
+/** The inspections that {@link insertInspections} recorded, by the id of the line item. */
 export interface Stored {
   readonly inspections: ReadonlyMap<bigint, Inspection>;
-  /** Whether older inspections of any of the line items may be pending. */
+  /** Whether older inspections of these line items may not have been handed over yet. */
   readonly othersPending: boolean;
 }
 
-/** The columns that the database adds to a finding. */
+/** The columns of an inspection that the database sets. */
 interface InsertedRow {
   readonly id: bigint;
   readonly line_item_id: bigint;
@@ -112,7 +119,7 @@ interface InsertedRow {
 }
 
 /**
- * Records findings about some of the locked line items, and their handovers.
+ * Records findings about some of the locked line items, and a handover for each.
  *
  * @param o.lineItemIds all locked line items.
  */
@@ -120,7 +127,7 @@ export async function insertInspections(
   tx: Queryable,
   o: Lines & { readonly actor: Actor; readonly findings: readonly Finding[] },
 ): Promise<Stored> {
-  // All findings are repeated, perhaps after a call whose handover failed.
+  // All findings are repeats. The call that they repeat may have failed to hand them over.
   if (o.findings.length === 0) return { inspections: new Map(), othersPending: true };
   const texts = packTexts();
   const records = o.findings.map((finding) => toRecord(finding, texts));
@@ -152,8 +159,8 @@ export async function insertInspections(
   };
 }
 
-// All parts of the statement read the handovers and newest inspections from before it. Lines are found by ids in an
-// array: PostgreSQL cannot estimate the number of rows in JSON, and would read the whole table to join them.
+// All parts of the statement see the handovers and newest inspections as they were before it. It finds line items by
+// ids in an array: PostgreSQL cannot estimate the number of rows in JSON, and would read the whole table for a join.
 const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (
