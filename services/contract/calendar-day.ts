@@ -1,7 +1,7 @@
 const ACTIVE_MONTHS = 12;
 const SUPPORTED_MONTHS = 15;
 const DAY_MS = 86_400_000;
-/** Maximum number of cached days. A process needs only a few. */
+/** Maximum number of days in the cache. A process needs only a few. */
 const CACHED_DAYS = 16;
 
 export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
@@ -9,11 +9,14 @@ export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
 /** A released version on one day. */
 export interface VersionDay {
   readonly stage: Exclude<Stage, 'unreleased'>;
-  /** The headers of a deprecated version: the dates of its sunset (RFC 8594) and its deprecation (RFC 9745). */
+  /**
+   * The headers of a deprecated version, which say when it is retired (`Sunset`, RFC 8594) and when it became
+   * deprecated (RFC 9745).
+   */
   readonly dates: Readonly<Record<string, string>>;
   /** Links that explain the dates. */
   readonly links: readonly string[];
-  /** Its support window has ended. A version that is still served then is the only released one. */
+  /** True when the support of the version has ended. It is still served only while no newer version is released. */
   readonly pastWindow: boolean;
 }
 
@@ -21,7 +24,7 @@ export interface VersionDay {
 export interface CalendarDay {
   /** Released versions, oldest first. */
   readonly versions: ReadonlyMap<string, VersionDay>;
-  /** The versions that serve requests, oldest first; never empty. */
+  /** The versions that requests can use, oldest first; never empty. */
   readonly supported: readonly string[];
   readonly oldestSupported: string;
   /** The newest active version, or the newest released one when none is active. */
@@ -29,7 +32,7 @@ export interface CalendarDay {
 }
 
 /**
- * The calendar by day. Computes each day once, because the calendar changes only at midnight (UTC).
+ * Returns the calendar of any day. Computes each day once, because the calendar changes only at midnight (UTC).
  *
  * @param released names of all versions, oldest first.
  * @param changelog the page to which deprecated versions link.
@@ -51,7 +54,7 @@ export function createCalendar(
   };
 }
 
-/** When a version becomes deprecated, and when it becomes sunset. */
+/** Returns when a version becomes deprecated, and when it becomes sunset. */
 export function lifecycleOf(version: string): {
   readonly deprecation: Date;
   readonly sunset: Date;
@@ -62,7 +65,7 @@ export function lifecycleOf(version: string): {
 
 function calendarDay(all: readonly [string, ...string[]], changelog: string, today: Date) {
   const due = all.filter((version) => releaseDay(version) <= today);
-  // Before the first release day the first version counts as released, because there is no other.
+  // Before the first release there is no released version. Then the first one counts as released.
   const released = due.length > 0 ? due : [all[0]];
   const versions = new Map(
     released.map((version) => {

@@ -100,7 +100,10 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   },
 };
 
-/** Rejections inside a 200 of process return: no errors of HTTP, so they have no `Link`, and the same body in every version. */
+/**
+ * The rejections in a response of process return with status 200. They are no HTTP errors, so they have no `Link`, and
+ * their body is the same in every version.
+ */
 export const PROCESS_REFUSAL_HELP: Readonly<Record<ProcessRefusalCode, ErrorHelp>> = {
   UNPROCESSABLE_RETURN: {
     statuses: [200],

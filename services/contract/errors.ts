@@ -1,5 +1,6 @@
 /**
- * An error before it gets the shape of a version: the body of released versions, and the fields of a problem document.
+ * An error in a form from which each version makes its own: the body of released versions, and the fields of a problem
+ * document.
  */
 export interface PublicError {
   readonly status: number;

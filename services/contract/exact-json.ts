@@ -1,7 +1,7 @@
-// Keeps numbers as they were sent. JSON does not limit the digits of a number, but a double has limited precision. A
-// number that a double would write differently is kept as text, and JSON.stringify writes this text.
+// Keeps numbers exactly as the caller sent them. JSON does not limit the digits of a number, but a double has limited
+// precision. A number that a double would write differently is kept as text, and JSON.stringify writes this text.
 
-/** A number as JSON text; made by {@link exactNumber} and {@link parseExactJson} only. */
+/** A number as JSON text. Only {@link exactNumber} and {@link parseExactJson} make it. */
 export interface NumberText {
   readonly rawJSON: string;
 }
@@ -21,7 +21,8 @@ const sourceAccess = JSON as unknown as SourceAccess;
  * @throws SyntaxError when `text` is not JSON; RangeError when more than `maxKept` numbers would be kept.
  */
 export function parseExactJson(text: string, maxKept = Number.POSITIVE_INFINITY): unknown {
-  // Puts these numbers into quotes, with a mark that a caller cannot guess. A reviver would cost twenty times as much.
+  // Put such numbers into quotes, with a mark that the caller cannot guess, and remove both after JSON.parse. A reviver
+  // would cost twenty times as much.
   const mark = crypto.randomUUID().slice(-MARK_LENGTH);
   const marked = withMarkedNumbers(text, mark, maxKept);
   return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
@@ -34,10 +35,10 @@ const BACKSLASH = 92;
 const MINUS = 45;
 const ZERO = 48;
 const NINE = 57;
-/** RFC 8259, 6. */
+/** A number in JSON (RFC 8259, 6). */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** The text with a mark and quotes around each number that a double would write differently. */
+/** Returns the text with quotes and a mark around each number that a double would write differently. */
 function withMarkedNumbers(text: string, mark: string, maxKept: number): string {
   let marked = '';
   let copied = 0;
@@ -60,7 +61,10 @@ function withMarkedNumbers(text: string, mark: string, maxKept: number): string 
   return copied === 0 ? text : marked + text.slice(copied);
 }
 
-/** The end of the number at `start`. If there is no number, `start + 1`: JSON.parse rejects such a text later. */
+/**
+ * Returns the end of the number at `start`. Returns `start + 1` when there is no number; JSON.parse rejects such a text
+ * later.
+ */
 function endOfNumber(text: string, start: number): number {
   NUMBER.lastIndex = start;
   return NUMBER.test(text) ? NUMBER.lastIndex : start + 1;
@@ -73,14 +77,14 @@ function isExact(source: string): boolean {
 const COMMA = 44;
 const COLON_NEXT = /[ \t\n\r]*:/y;
 
-/** Whether a colon follows, so that the number is in the place of a name, which is not JSON. */
+/** Whether a colon follows. Then the number is in the place of a name, which JSON does not allow. */
 function isName(text: string, end: number): boolean {
   if (text.charCodeAt(end) === COMMA) return false;
   COLON_NEXT.lastIndex = end;
   return COLON_NEXT.test(text);
 }
 
-/** Replaces marked texts with numbers, everywhere in a value. */
+/** Replaces marked texts by numbers, everywhere in a value. */
 function unmarked(value: unknown, mark: string): unknown {
   if (typeof value === 'string') {
     return value.startsWith(mark) ? sourceAccess.rawJSON(value.slice(mark.length)) : value;
@@ -88,18 +92,18 @@ function unmarked(value: unknown, mark: string): unknown {
   if (Array.isArray(value)) {
     for (let at = 0; at < value.length; at += 1) value[at] = unmarked(value[at], mark);
   } else if (typeof value === 'object' && value !== null) {
-    // JSON.parse makes every key an own property, also `__proto__`.
+    // JSON.parse makes every key an own property, even `__proto__`. So this assignment changes no prototype.
     const entries = value as Record<string, unknown>;
     for (const key of Object.keys(entries)) entries[key] = unmarked(entries[key], mark);
   }
   return value;
 }
 
-/** Number of characters that are checked one by one, before a search for the end of a string. */
+/** Number of characters of a string that are checked one by one. After them `indexOf` searches for its end. */
 const SHORT = 32;
 
 /**
- * Finds the end of a JSON string. Uses `indexOf`, because texts of many megabytes are valid.
+ * Finds the end of a JSON string. Uses `indexOf`, because valid texts may have many megabytes.
  *
  * @param start the position of its first quote.
  * @returns the position of its last quote; the length of the text when there is none.
@@ -114,7 +118,7 @@ export function endOfString(text: string, start: number): number {
     }
     const quote = text.indexOf('"', at);
     if (quote === -1) return text.length;
-    // Everything before `at` was read completely, so no backslash before it escapes a later character.
+    // Everything before `at` was checked. So only backslashes after `at` can escape this quote.
     if (backslashesBefore(text, quote, at) % 2 === 0) return quote;
     at = quote + 1;
   }
@@ -127,19 +131,19 @@ function backslashesBefore(text: string, place: number, from: number): number {
   return place - at;
 }
 
-/** A JSON number: a double if it is written in the same way, else its text. */
+/** Returns a JSON number: a double when the double is written in the same way, else the text of the number. */
 export function exactNumber(text: string): number | NumberText {
   const value = Number(text);
   return String(value) === text ? value : sourceAccess.rawJSON(text);
 }
 
-/** The nearest double of a number in either form; undefined for other values. */
+/** Returns the nearest double of a number in either form; undefined for other values. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   return sourceAccess.isRawJSON(value) ? Number(value.rawJSON) : undefined;
 }
 
-/** The text of a number in either form. */
+/** Returns the text of a number in either form. */
 export function numberText(value: number | NumberText): string {
   return typeof value === 'number' ? String(value) : value.rawJSON;
 }

@@ -1,4 +1,4 @@
-// Example addresses in the OpenAPI documents. The gateway replaces them when it serves a document.
+// Example addresses in the OpenAPI documents. The gateway replaces them by the real ones when it serves a document.
 
 /** The operator's authorization server. */
 export const EXAMPLE_AUTH_URL = 'https://auth.example.com';

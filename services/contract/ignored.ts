@@ -8,7 +8,8 @@ import { DETAILS_PARAMETERS } from './resources/details-query.ts';
 import { REPLAYS_PARAMETERS } from './resources/replays-query.ts';
 import { RETURNS_PARAMETERS } from './resources/returns-query.ts';
 
-// Unknown fields and parameters are ignored. A mistyped filter then selects more than was meant, so a header names it.
+// Unknown fields and parameters are ignored. If a filter is mistyped, the operation then selects more than the caller
+// wanted. So a header of the response names them.
 
 /** The parameters of each operation that reads a query. */
 export const PARAMETERS: Readonly<Partial<Record<OperationId, readonly string[]>>> = {
@@ -50,7 +51,9 @@ export function ignoredParameters(operation: OperationId, query: URLSearchParams
     .map((name) => sentence(name, { kind: 'parameter', known, path: '' }));
 }
 
-/** Bodies that are kept whole, such as the details of process, have no unknown fields. */
+/**
+ * The unknown fields of a value. An object that is stored as a whole, such as the details of process return, has none.
+ */
 function* unknownIn(schema: z.core.$ZodType, value: unknown, path = ''): Generator<string> {
   const inner = unwrapped(schema);
   if (inner instanceof z.ZodArray && Array.isArray(value)) {

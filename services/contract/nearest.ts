@@ -1,9 +1,15 @@
-/** Longer names are compared by their beginning. Characters. */
+/** Of longer names only this beginning is compared. Characters. */
 const COMPARED_MAX = 60;
-/** So many equal characters at the beginning make two names similar: `updated_since` and `updated_from`. */
+/**
+ * Two names are similar when this many characters at their beginnings are equal, as in `updated_since` and
+ * `updated_from`.
+ */
 const SHARED_MIN = 6;
 
-/** Names of other APIs for what has another name here. Only a known name is meant. */
+/**
+ * For a name of this API, the names that other APIs use for the same thing. A name is suggested only when it is in
+ * `known`.
+ */
 const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   url: ['endpoint', 'callback', 'target', 'uri', 'address', 'destination'],
   trigger: ['event', 'events', 'eventtype', 'type'],
@@ -16,7 +22,10 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   cart: ['items', 'lines', 'lineitems', 'products', 'variants'],
 };
 
-/** The known name that a mistyped one probably means, the first of equally similar ones; undefined when none is similar. */
+/**
+ * Returns the known name that the caller probably meant by a mistyped one; undefined when no known name is similar. Of
+ * several equally similar names, returns the first.
+ */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const text = normal(name);
   const similar = known
@@ -30,7 +39,10 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   );
 }
 
-/** The shortest known name with all words of this one, or whose words are all in this one: `callback_url` and `url`. */
+/**
+ * Returns the shortest known name that has all words of `name`, or whose words are all in `name`, as with
+ * `callback_url` and `url`.
+ */
 function withSameWord(name: string, known: readonly string[]): string | undefined {
   const words = wordsOf(name);
   return known
@@ -41,7 +53,9 @@ function withSameWord(name: string, known: readonly string[]): string | undefine
     .sort((a, b) => a.length - b.length)[0];
 }
 
-/** Shorter words, such as `id` and `to`, are in too many names. */
+/**
+ * Minimum length of a word that makes two names similar. Shorter words, such as `id` and `to`, are in too many names.
+ */
 const WORD_MIN = 3;
 
 function isPart(words: readonly string[], others: readonly string[]): boolean {
@@ -60,7 +74,7 @@ function wordsOf(name: string): string[] {
     .filter((word) => word !== '');
 }
 
-/** Without case and separators, so that `webhookId` and `webhook-id` are equal to `webhook_id`. */
+/** A name without case and separators, so that `webhookId` and `webhook-id` equal `webhook_id`. */
 function normal(name: string): string {
   return name
     .slice(0, COMPARED_MAX)
@@ -75,7 +89,7 @@ function isSimilar(one: string, other: string, distance: number): boolean {
   return shared || one.slice(0, SHARED_MIN) === other.slice(0, SHARED_MIN);
 }
 
-/** How many characters must be inserted, removed or replaced to make one text the other (Levenshtein). */
+/** The number of characters that must be inserted, removed or replaced to make the two texts equal (Levenshtein). */
 function distanceOf(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);
   for (const [at, character] of [...one].entries()) {

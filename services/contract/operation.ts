@@ -41,36 +41,45 @@ export type OperationId =
 
 export interface OperationBody {
   readonly schema: z.ZodType;
-  /** When false an absent body counts as `{}`. */
+  /** When false, an absent body counts as `{}`. */
   readonly required: boolean;
-  /** The limit after decompression. */
+  /** Maximum size after decompression. Bytes. */
   readonly maxBytes: number;
-  /** Whether numbers are kept as they were sent. */
+  /** Whether numbers keep all digits that the caller sent. */
   readonly exactNumbers?: boolean;
 }
 
 export interface Operation {
   readonly id: OperationId;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** The path after the version segment; `{id}` is a path id, `{delivery_id}` a `webhook-id`, `{token}` the secret of a cart. */
+  /**
+   * The path after the version. `{id}` is an id of this service, `{delivery_id}` a `webhook-id`, `{token}` the secret
+   * token of a cart.
+   */
   readonly path: string;
   readonly scope: Scope;
-  /** `bearer-or-api-key`: `Authorization` when it is `Bearer`, else `X-Authorization`; `api-key`: only the latter. */
+  /**
+   * `bearer-or-api-key`: the operation reads `Authorization` when its scheme is `Bearer`, else `X-Authorization`.
+   * `api-key`: it only reads `X-Authorization`.
+   */
   readonly credentials: 'api-key' | 'bearer-or-api-key';
-  /** The response to a valid credential without the scope. */
+  /** The response when a valid credential lacks the scope. */
   readonly forbidden: 'message-403' | 'errors-401';
-  /** The 404 of an id that does not exist in this shop; absent when the operation has no id. */
+  /** The 404 for an id that the shop does not have; absent when the operation has no id. */
   readonly notFound?: PublicError;
   readonly body?: OperationBody;
   /** True when the operation reads query parameters. */
   readonly query: boolean;
   /**
-   * How the operation reads the header `Idempotency-Key`. Without the header, `content`: the content is the key, so an
-   * equal request is a repeat; `header`: every request counts; `state`: the service decides by the state of the object,
-   * and stores no key.
+   * How the operation reads the header `Idempotency-Key`; absent when it does not. The value says what happens without
+   * the header. `content`: the content is the key, so an equal request is a repeat. `header`: every request is a new
+   * one. `state`: the service decides by the state of the object, and stores no key.
    */
   readonly keyed?: 'content' | 'header' | 'state';
-  /** Points of the rate limit that a request costs, 1 when absent: for requests that read very many rows. */
+  /**
+   * Points of the rate limit that one request costs; 1 when absent. More than 1 is for requests that read very many
+   * rows.
+   */
   readonly points?: number;
   /** True for a read that returns a secret. Like a write, it has entries in the audit log. */
   readonly reveals?: boolean;
@@ -80,23 +89,23 @@ export interface Operation {
     /** Names of headers that only this operation has. */
     readonly headers?: readonly string[];
   };
-  /** True for an addition to the interface document. */
+  /** True when the operation is an addition, and not in the original interface document. */
   readonly addition: boolean;
   readonly summary: string;
   readonly description: string;
   readonly tag: string;
-  /** Error bodies that only this operation has, by status, in released versions. */
+  /** Error bodies of released versions that only this operation has, by status. */
   readonly errors: Readonly<Record<number, readonly z.ZodType[]>>;
 }
 
-/** A body that is required and has at most 1 MiB, unless the options say otherwise. */
+/** A request body. It is required and has at most 1 MiB, unless the options say otherwise. */
 export const body = (schema: z.ZodType, o: Partial<OperationBody> = {}): OperationBody => ({
   schema,
   required: true,
   maxBytes: BODY_BYTES_MAX,
   ...o,
 });
-/** What the webhook operations have in common. */
+/** The values that all webhook operations share. */
 export const webhookRules = {
   scope: 'developer_tools',
   credentials: 'bearer-or-api-key',
@@ -104,7 +113,7 @@ export const webhookRules = {
   query: false,
   tag: 'Webhooks',
 } as const;
-/** What the operations for API keys have in common. */
+/** The values that all operations for API keys share. */
 export const keyRules = {
   credentials: 'api-key',
   forbidden: 'errors-401',
@@ -112,7 +121,7 @@ export const keyRules = {
   addition: false,
 } as const;
 
-/** What the operations of label providers have in common. */
+/** The values that all operations of label providers share. */
 export const labelRules = {
   scope: 'labels:write',
   credentials: 'bearer-or-api-key',
@@ -122,7 +131,7 @@ export const labelRules = {
   tag: 'Labels',
 } as const;
 
-/** What the operation of gift-card providers has in common with them. */
+/** The values of the operation of gift-card providers. */
 export const giftCardRules = {
   ...labelRules,
   scope: 'giftcards:write',

@@ -1,7 +1,7 @@
 import { PROBLEM_CODES as CODE, type PublicError } from './errors.ts';
 
-// The errors of the REST API that do not depend on the operation. The gateway answers with them, and the OpenAPI
-// documents have them as examples.
+// The errors of the REST API that do not depend on the operation. The gateway returns them, and the OpenAPI documents
+// have them as examples.
 
 type FieldErrors = NonNullable<PublicError['problem']['errors']>;
 
@@ -18,7 +18,7 @@ export function messageError(
   };
 }
 
-/** Interface: Errors, every REST endpoint. */
+/** The error for a missing or rejected credential (interface: Errors, every REST endpoint). */
 export function unauthorized(): PublicError {
   const detail = 'Unauthorized.';
   return {
@@ -28,7 +28,7 @@ export function unauthorized(): PublicError {
   };
 }
 
-/** Interface: Errors, dispositioning. */
+/** The error for a credential without the scope (interface: Errors, dispositioning). */
 export function forbidden(): PublicError {
   const detail = 'This action is unauthorized.';
   return {
@@ -56,13 +56,16 @@ export function invalid(detail: string, errors: FieldErrors): PublicError {
   return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
 }
 
-/** One field of the body, the query or the headers that breaks a rule. @param rule follows the name of the field. */
+/**
+ * The error for a field of the body, the query or the headers that breaks a rule. @param rule the text after the name
+ * of the field.
+ */
 export function invalidField(field: string, rule: string): PublicError {
   const message = `${field} ${rule}.`;
   return invalid(message, [{ field, message }]);
 }
 
-/** The `Idempotency-Key` of another request. The draft of the header has 422 for it. */
+/** The error for an `Idempotency-Key` that another request has used. The draft of the header requires 422. */
 export function keyOfOtherContent(): PublicError {
   return invalidField(
     'Idempotency-Key',
@@ -75,7 +78,10 @@ export function rateLimited(retryAfterS: number): PublicError {
   return messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
 }
 
-/** The response contains only the request id, with which operators find the cause in the logs. */
+/**
+ * The error for a failure on our side. The response has only the request id, by which operators find the cause in the
+ * logs.
+ */
 export function internalError(requestId: string): PublicError {
   const detail = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
   return messageError(500, CODE.internal, { title: 'Internal Server Error', detail });
@@ -86,7 +92,7 @@ export function unavailable(): PublicError {
   return messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
 }
 
-/** Interface: Errors, fraud report. */
+/** The error for a second report (interface: Errors, fraud report). */
 export function reportExists(): PublicError {
   const detail = 'A fraud report already exists for this return.';
   return {
@@ -96,7 +102,7 @@ export function reportExists(): PublicError {
   };
 }
 
-/** The state of the object does not allow the request. @param text of the service. */
+/** The error when the state of the object does not allow the request. @param text from the service. */
 export function conflict(text: string): PublicError {
   const detail = sentence(capitalized(text));
   return {
@@ -106,7 +112,7 @@ export function conflict(text: string): PublicError {
   };
 }
 
-/** Interface: Errors, webhook update with an invalid URL. @param text of the service. */
+/** The error for a webhook update with an invalid URL (interface: Errors). @param text from the service. */
 export function webhookRejected(text: string): PublicError {
   const detail = sentence(text);
   return {
@@ -116,7 +122,7 @@ export function webhookRejected(text: string): PublicError {
   };
 }
 
-/** A delivery that cannot be sent again. @param text of the service. */
+/** The error for a delivery that cannot be sent again. @param text from the service. */
 export function notReplayable(text: string): PublicError {
   const detail = sentence(capitalized(text));
   return {
@@ -126,7 +132,7 @@ export function notReplayable(text: string): PublicError {
   };
 }
 
-/** Ends a text of a service as a sentence. */
+/** Adds a full stop to a text that has none at its end. */
 export function sentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -18,7 +18,7 @@ type Detail = NonNullable<MessageInitShape<typeof EventSchema>['detail']>;
 
 const at = timestampFromDate(SAMPLE_TIME);
 
-/** A test event of any trigger, made of the documented sample data, with a new id. */
+/** Makes a test event of any trigger from the documented sample data, with a new id. */
 export function sampleEvent(
   trigger: Trigger,
   shopId: bigint,

@@ -18,8 +18,8 @@ import {
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 
 /**
- * The documented sample return of test events and OpenAPI documents. It has one line of 40.00 minus 4.00 plus 6.00,
- * paid and refunded in the shop's currency minus a fee of 2.00.
+ * The documented sample return for test events and OpenAPI documents. It has one line item of 40.00 minus 4.00 plus
+ * 6.00. It is paid and refunded in the shop's currency, minus a fee of 2.00.
  */
 export const SAMPLE_TIME = new Date('2026-07-01T12:00:00Z');
 export const SAMPLE_RETURN_ID = 100_000_001n;

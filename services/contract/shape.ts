@@ -5,27 +5,29 @@ import type { PublicError } from './errors.ts';
 import type { OperationId } from './operation.ts';
 import { UNSTABLE } from './versions.ts';
 
-/** Breaking changes between the newest shape and the older ones, newest first. */
+/** The breaking changes of all versions, newest first. */
 const CHANGES: readonly VersionChange[] = [change202610];
 
-/** Converts a successful response from the newest form to that of `version`. `unstable` has the newest form. */
+/** Converts a successful response from the newest form to the form of `version`. `unstable` uses the newest form. */
 export function shapeResponse(version: string, operation: OperationId, body: unknown): unknown {
   return changesSince(version).reduce((shaped, change) => change.response(operation, shaped), body);
 }
 
-/** Converts a webhook payload from the newest form to that of `version`. */
+/** Converts a webhook payload from the newest form to the form of `version`. */
 export function shapePayload(version: string, topic: string, payload: object): object {
   return changesSince(version)
     .filter((change) => change.topics.some((changed) => changed === topic))
     .reduce((shaped, change) => change.payload(shaped), payload);
 }
 
-/** What changed in a version; undefined for the first one. */
+/** The breaking changes of a version; undefined for the first version. */
 export function changeOf(version: string): VersionChange | undefined {
   return CHANGES.find((change) => change.version === version);
 }
 
-/** The error response of `version`. Only `unstable` has other bodies than the released versions. */
+/**
+ * Makes the error response of `version`. Only the error bodies of `unstable` differ from those of released versions.
+ */
 export function shapeError(
   version: string,
   error: PublicError,
@@ -36,7 +38,7 @@ export function shapeError(
   return { contentType: 'application/json', body: error.body };
 }
 
-/** The changes after `version`, newest first. */
+/** The breaking changes after `version`, newest first. */
 export function changesSince(version: string): readonly VersionChange[] {
   if (version === UNSTABLE) return [];
   return CHANGES.filter((change) => change.version > version);

@@ -8,7 +8,7 @@ const MINUTE_MS = 60_000;
 
 /**
  * Parses an RFC 3339 time: any offset, `T` and `Z` in either case, any fraction (cut to milliseconds). A leap second
- * counts as the second after it. Returns undefined when the text is not such a time, or its year in UTC does not have
+ * counts as the second after it. Returns undefined when the text is no such time, or when its year in UTC does not have
  * four digits.
  */
 export function parseTime(text: string): Date | undefined {
@@ -31,19 +31,21 @@ export function parseTime(text: string): Date | undefined {
 
 export const NO_DAY_RULE = 'must be on a day that exists';
 
-/** Whether a text has the form of an RFC 3339 time, but its month has no such day, such as 30 February. */
+/** Whether a text has the form of an RFC 3339 time, but its day does not exist, such as 30 February. */
 export function isOnNoDay(text: string): boolean {
   const [, year, month, day] = RFC3339.exec(text) ?? [];
   if (year === undefined || Number(month) < 1 || Number(month) > 12) return false;
   return Number(day) < 1 || Number(day) > daysIn(Number(year), Number(month));
 }
 
-/** The form that the interface calls ISO 8601: `YYYY-MM-DDThh:mm:ss+00:00`, in UTC. */
+/** Formats a time in UTC as `YYYY-MM-DDThh:mm:ss+00:00`. The interface calls this form ISO 8601. */
 export function isoTime(time: Date): string {
   return `${time.toISOString().slice(0, 19)}+00:00`;
 }
 
-/** The form of `created_at`, `updated_at` and `edited_at` in return details, in UTC. */
+/**
+ * Formats a time in UTC as `YYYY-MM-DD hh:mm:ss`, as return details do with `created_at`, `updated_at` and `edited_at`.
+ */
 export function plainTime(time: Date): string {
   return time.toISOString().slice(0, 19).replace('T', ' ');
 }
@@ -53,12 +55,12 @@ function daysIn(year: number, month: number): number {
   return [4, 6, 9, 11].includes(month) ? 30 : 31;
 }
 
-/** Sets the year separately, because Date.UTC adds 1900 to years below 100. */
+/** The first millisecond of a day in UTC. Sets the year separately, because Date.UTC adds 1900 to years below 100. */
 function utc(year: number, month: number, day: number): number {
   return new Date(0).setUTCFullYear(year, month - 1, day);
 }
 
-/** Leap seconds are the last second of a month, in UTC. */
+/** Whether this minute is the last of a month in UTC. Only such a minute can end with a leap second. */
 function endsMonth(minute: number): boolean {
   const next = new Date(minute + MINUTE_MS);
   return next.getUTCDate() === 1 && next.getUTCHours() === 0 && next.getUTCMinutes() === 0;

@@ -21,7 +21,7 @@ import type { ReplayBody } from './resources/webhook-replay.ts';
 import type { RotateSecretBody } from './resources/webhook-secret.ts';
 import type { WebhookTestBody } from './resources/webhook-test.ts';
 
-/** The validated body of each operation. Optional fields may be null, which means absent. */
+/** The type of the validated body of each operation. An optional field may be null, which means absent. */
 export interface Bodies {
   readonly createWebhook: WebhookBody;
   readonly updateWebhook: WebhookBody;
@@ -41,7 +41,7 @@ export interface Bodies {
 }
 export type BodyOf<K extends OperationId> = K extends keyof Bodies ? Bodies[K] : undefined;
 
-/** The validated query of each operation. */
+/** The type of the validated query of each operation. */
 export interface Queries {
   readonly listReturns: ReturnsListQuery;
   readonly getReturnDetails: DetailsQuery;
@@ -55,7 +55,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** The result for an invalid request: `message` is that of the first invalid field, `fields` has all of them. */
+/** The result for an invalid request. `message` is about the first invalid field; `fields` has all of them. */
 export interface Invalid {
   readonly ok: false;
   readonly message: string;
@@ -81,7 +81,7 @@ export function validateBody<K extends OperationId>(
   const value = json === undefined ? {} : json;
   if (!isObject(value)) return invalid([{ field: 'body', message: 'must be an object' }]);
   const parsed = body.schema.safeParse(value);
-  // The table of operations has, for each operation, the schema of its type in `Bodies`.
+  // The schema in the table of operations parses to the operation's type in `Bodies`.
   if (parsed.success) return { ok: true, value: parsed.data as BodyOf<K> };
   return invalid(
     parsed.error.issues.slice(0, FIELDS_MAX).map(({ path, message }) => ({
@@ -92,8 +92,8 @@ export function validateBody<K extends OperationId>(
 }
 
 /**
- * Validates a query. `notFound` means that no object can have this id (`return_id=abc`): after all other checks the
- * response is the 404 of the operation. `message` says which rule the id breaks.
+ * Validates a query. `notFound` means that no object can have the id in it, such as `return_id=abc`. Then the gateway
+ * responds with the 404 of the operation, after all other checks. `message` says which rule the id breaks.
  */
 export function validateQuery<K extends OperationId>(
   operation: K,
@@ -103,7 +103,7 @@ export function validateQuery<K extends OperationId>(
   const read = QUERIES.get(operation);
   if (!read) return { ok: true, value: undefined as QueryOf<K> };
   const result = read(query);
-  // The map has, for each operation, the parser of its type in `Queries`.
+  // The parser in the map returns the operation's type in `Queries`.
   if (result.ok) return { ok: true, value: result.value as QueryOf<K> };
   const { field, rule, notFound = false } = result;
   return { ...invalid([{ field, message: rule }]), notFound };
@@ -125,7 +125,10 @@ function invalid(errors: readonly FieldError[]): Invalid {
   return { ok: false, message: fields[0]?.message ?? 'The request is not valid.', fields };
 }
 
-/** The path of a field, such as `items[0].note`. Long keys of the request are cut, so that the response stays small. */
+/**
+ * The path of a field, such as `items[0].note`. Long keys are cut, because they come from the request and the response
+ * must stay small.
+ */
 function fieldName(path: z.core.$ZodIssue['path']): string {
   if (path.length === 0) return 'body';
   const name = path.reduce<string>((text, part) => {

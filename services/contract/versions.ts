@@ -20,29 +20,34 @@ const VERSION_SEGMENT = /^(?:\d{4}-\d{2}|v\d+|unstable)$/;
 
 const dayOf = createCalendar(RELEASED, CHANGELOG_PATH);
 
-/** The version that serves a request, the requested version, and the headers of every response. */
+/** The version that serves a request, the version that was requested, and the headers for the response. */
 export interface Served {
   readonly served: string;
   readonly requested: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** True when its support window has ended, and it is served only because no newer version was released. */
+  /** True when the support of the version has ended. It is still served only while no newer version is released. */
   readonly pastWindow: boolean;
 }
 
-/** The `Link` of a 404 for an unknown version: the OpenAPI document of a supported version, and the changelog (RFC 8631). */
+/**
+ * The `Link` in the 404 for an unknown version (RFC 8631). It leads to the OpenAPI document of a supported version, and
+ * to the changelog.
+ */
 export function documentationLink(today: Date): string {
   const { newestActive: version } = dayOf(today);
   return `</openapi/${version}.json>; rel="service-desc", <${CHANGELOG_PATH}>; rel="service-doc"`;
 }
 
-/** Whether the first segment of a path after `/api` has the form of a version. Others name no version. */
+/** Whether the first segment of a path after `/api` has the form of a version. If not, the path has no version. */
 export function isVersion(segment: string): boolean {
   return VERSION_SEGMENT.test(segment);
 }
 
 /**
- * The version that serves a request (interface: Versioning). `rest` is the path after the version, for
- * the link to the successor of a sunset version. `unknown` is the text of the 404.
+ * Returns the version that serves a request (interface: Versioning).
+ *
+ * @param rest the path after the version, for the link to the successor of a sunset version.
+ * @returns with `unknown`, the text of a 404.
  */
 export function serve(
   segment: string | undefined,
@@ -81,12 +86,12 @@ export function serve(
   };
 }
 
-/** The stage of a version. `unreleased` also for a name that is not a version. */
+/** The stage of a version. It is `unreleased` also for a text that is not a version. */
 export function stageOf(version: string, today: Date): Stage {
   return dayOf(today).versions.get(version)?.stage ?? 'unreleased';
 }
 
-/** A released version, as people who plan an upgrade need it. */
+/** The facts about a released version that people need to plan an upgrade. */
 export interface ReleasedVersion {
   readonly version: string;
   readonly stage: Exclude<Stage, 'unreleased'>;
@@ -94,7 +99,7 @@ export interface ReleasedVersion {
   readonly sunsetAt: Date;
 }
 
-/** The versions that are released today, oldest first. */
+/** The versions that are released on this day, oldest first. */
 export function releasedVersions(today: Date): ReleasedVersion[] {
   return [...dayOf(today).versions].map(([version, { stage }]) => {
     const { deprecation, sunset } = lifecycleOf(version);
@@ -102,7 +107,7 @@ export function releasedVersions(today: Date): ReleasedVersion[] {
   });
 }
 
-/** Versions that serve requests today, oldest first; never empty. */
+/** The versions that requests can use on this day, oldest first; never empty. */
 export function supportedVersions(today: Date): readonly string[] {
   return dayOf(today).supported;
 }
@@ -113,8 +118,8 @@ export function newestActive(today: Date): string {
 }
 
 /**
- * The version of a shop's webhook payloads. After the sunset of the `stored` version it is the oldest supported one,
- * as for requests. Each delivery has the headers.
+ * The version of a shop's webhook payloads, and the headers for each delivery. After the sunset of the `stored`
+ * version, it is the oldest supported version, as for requests.
  */
 export function payloadVersionServed(
   stored: string,
@@ -129,7 +134,10 @@ export function payloadVersionServed(
   };
 }
 
-/** The path is from the request, so characters that a header or link must not have are encoded. */
+/**
+ * The link to the newer version. Characters that a header or link must not have are encoded, because the path comes
+ * from the request.
+ */
 function successorLink(version: string, rest: string): string {
   const safe = rest
     .slice(0, 512)

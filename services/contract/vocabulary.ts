@@ -1,6 +1,6 @@
 /**
- * The words of the public interface: every list of values that a field may have. Imports no other file. Every service
- * may import it.
+ * The words of the public interface: every list of values that a field may have. This file imports no other file, so
+ * that every service may import it.
  */
 
 /** The topics of webhook subscriptions (interface: Webhook subscription). */
@@ -37,10 +37,10 @@ export type Trigger = (typeof TRIGGERS)[number];
 /** Interface: Webhook status. */
 export const WEBHOOK_STATUSES = ['active', 'inactive'] as const;
 
-/** How the deliveries of a webhook fare. */
+/** The health of a webhook: how well its deliveries work. */
 export const WEBHOOK_HEALTH = ['healthy', 'failing', 'paused', 'inactive'] as const;
 
-/** What will not work as it was probably meant. */
+/** Warnings about a webhook that probably does not do what its owner wanted. */
 export const WEBHOOK_WARNINGS = ['NEVER_DELIVERS', 'DUPLICATE'] as const;
 
 /** The states of a webhook's delivery. */
@@ -54,7 +54,7 @@ export const DELIVERY_STATES = [
 ] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
-/** A replay sends ended deliveries again; a backfill sends stored events that a webhook did not get. */
+/** A replay sends ended deliveries again. A backfill sends stored events that a webhook did not get. */
 export const REPLAY_KINDS = ['replay', 'backfill'] as const;
 export const REPLAY_STATES = ['running', 'done', 'cancelled', 'failed'] as const;
 /** Why a replay cannot send a delivery. */
@@ -65,11 +65,11 @@ export const UNREPLAYABLE_REASONS = [
   'payload_gone',
 ] as const;
 
-/** Why process return answers 200 with an object (interface: Errors, process return). */
+/** The codes in the object with which process return answers 200 (interface: Errors, process return). */
 export const PROCESS_REFUSALS = ['UNPROCESSABLE_FLAGGED_RETURN', 'UNPROCESSABLE_RETURN'] as const;
 export type ProcessRefusalCode = (typeof PROCESS_REFUSALS)[number];
 
-/** Interface: Disposition item. */
+/** What may become of a line item (interface: Disposition item). */
 export const DISPOSITION_OUTCOMES = [
   'back_to_stock',
   'resale_hold',
@@ -78,10 +78,10 @@ export const DISPOSITION_OUTCOMES = [
   'missing',
 ] as const;
 
-/** Interface: Destination. */
+/** The types of a destination (interface: Destination). */
 export const DESTINATION_TYPES = ['warehouse', 'donate'] as const;
 
-/** Interface: Fraud report. The last one needs a comment. */
+/** The categories of a fraud report (interface: Fraud report). The last one requires a comment. */
 export const FRAUD_CATEGORIES = [
   'package-never-received',
   'package-is-empty',
@@ -94,7 +94,7 @@ export const FRAUD_CATEGORIES = [
 ] as const;
 export type FraudCategory = (typeof FRAUD_CATEGORIES)[number];
 
-/** The categories of gradings. 2026-07 returns these values. */
+/** The categories of gradings. Responses of 2026-07 have these values. */
 export const CONDITION_CATEGORIES = [
   'grade_a',
   'grade_b',

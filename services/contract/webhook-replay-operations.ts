@@ -8,7 +8,7 @@ import {
   webhookReplay,
 } from './resources/webhook-replay.ts';
 
-/** A count may read a million deliveries. */
+/** Points of a preview, because its count may read a million deliveries. */
 const COUNT_POINTS = 10;
 
 /** The operations on replays by filter and backfills. Both are jobs, which run in the background. */

@@ -5,7 +5,7 @@ import * as shapes from './resources/errors.ts';
 import { rotateSecretBody, webhookSecret, webhookSecrets } from './resources/webhook-secret.ts';
 import { webhookTestBody } from './resources/webhook-test.ts';
 
-/** The operations with which a receiver is set up: test events and signing secrets. */
+/** The operations for setting up a receiver: test events and signing secrets. */
 export const WEBHOOK_SECRET_OPERATIONS: readonly Operation[] = [
   {
     ...webhookRules,

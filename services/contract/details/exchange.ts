@@ -4,7 +4,10 @@ import type { Exchange } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CurrencyType } from '../vocabulary.ts';
 import { inShopUnlessSelected, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
-/** An exchange item, with its amounts in the requested currency. `none` is the text of zero. */
+/**
+ * The values that the fields of an exchange item are read from. Amounts are in the requested currency. `none` is zero
+ * as text.
+ */
 interface ExchangeSource {
   readonly exchange: Exchange;
   readonly basis: CurrencyType;
@@ -62,7 +65,7 @@ export function exchangeView(source: ExchangeSource): ViewOf<typeof EXCHANGE> {
   return viewOf(EXCHANGE, source);
 }
 
-/** The presentment amount may be absent when both currencies are the same. */
+/** The amount in one of the two currencies. The presentment amount may be absent when both currencies are the same. */
 function inBasis(amount: Amount | undefined, basis: CurrencyType): string | undefined {
   if (basis === 'shop') return amount?.shop;
   return amount?.presentment || amount?.shop;

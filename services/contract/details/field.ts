@@ -3,15 +3,15 @@ import { z } from 'zod';
 import { amount, means, nullableId, nullableText, time } from '../resources/response-fields.ts';
 import { idNumber, idText, iso, plain, textOrNull } from '../views/values.ts';
 
-/** One key of a public object: its schema, and how to read it from the messages of the services. */
+/** One field of a public object: its schema, and how its value is read from the messages of the services. */
 export interface ViewField<Source, T> {
   readonly schema: z.ZodType<T>;
   readonly read: (source: Source) => T;
 }
 
 /**
- * The kinds of key of one object, which is read from a `Source`. Empty texts and ids of 0 become null. `meaning` is what
- * the key means, for the OpenAPI documents.
+ * The kinds of field of a public object. The values are read from a `Source`. Empty texts and ids of 0 become null.
+ * `meaning` is the description of the field in the OpenAPI documents.
  */
 export function viewFields<Source extends { readonly none: string }>() {
   return {
@@ -30,7 +30,7 @@ export function viewFields<Source extends { readonly none: string }>() {
       schema: means(nullableId(), meaning),
       read: (source) => idNumber(read(source) ?? 0n),
     }),
-    /** An id that is a string in the interface. */
+    /** An id that the interface writes as a string. */
     idText: (
       meaning: string,
       read: (source: Source) => bigint,
@@ -38,7 +38,7 @@ export function viewFields<Source extends { readonly none: string }>() {
       schema: means(nullableText(), meaning),
       read: (source) => idText(read(source)),
     }),
-    /** `YYYY-MM-DDThh:mm:ss+00:00`. */
+    /** A time in the form `YYYY-MM-DDThh:mm:ss+00:00`. */
     time: (
       meaning: string,
       read: (source: Source) => Timestamp | undefined,
@@ -46,7 +46,7 @@ export function viewFields<Source extends { readonly none: string }>() {
       schema: means(time(), meaning),
       read: (source) => iso(read(source)),
     }),
-    /** `YYYY-MM-DD hh:mm:ss`. */
+    /** A time in the form `YYYY-MM-DD hh:mm:ss`. */
     plainTime: (
       meaning: string,
       read: (source: Source) => Timestamp | undefined,
@@ -57,7 +57,7 @@ export function viewFields<Source extends { readonly none: string }>() {
       ),
       read: (source) => plain(read(source)),
     }),
-    /** A decimal amount; absent is zero. */
+    /** A decimal amount. An absent one becomes zero. */
     amount: (
       meaning: string,
       read: (source: Source) => string | undefined,
@@ -86,16 +86,16 @@ export function inShopUnlessSelected(text: string): string {
   return `${text}. In the shop's currency, unless \`currency_type\` is \`presentment\``;
 }
 
-/** The object that fields describe. */
+/** The type of the object that has these fields. */
 export type ViewOf<F extends AnyFields> = { [K in keyof F]: ValueOf<F[K]> };
 
-/** The schemas of fields, as the shape of a zod object. */
+/** The schemas of the fields, in the form that a zod object takes. */
 export function shapeOf<F extends AnyFields>(fields: F): { [K in keyof F]: F[K]['schema'] } {
   const shape = Object.entries(fields).map(([key, { schema }]) => [key, schema]);
   return Object.fromEntries(shape) as { [K in keyof F]: F[K]['schema'] };
 }
 
-/** Reads every field, in their order. */
+/** Reads all fields from a source, in the order of `fields`. */
 export function viewOf<Source, F extends Readonly<Record<string, ViewField<Source, unknown>>>>(
   fields: F,
   source: Source,

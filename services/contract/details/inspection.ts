@@ -8,12 +8,12 @@ import { means, nullableText, time } from '../resources/response-fields.ts';
 import { iso, textOrNull, word } from '../views/values.ts';
 import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
 
-// What inspections of a line item found (interface: Condition, Disposition).
+// The results of inspections of a line item (interface: Condition, Disposition).
 
 const GRADES = ['a', 'b', 'c', 'd'] as const;
 const CATEGORY_NAMES = ['incorrect_item', 'missing', 'junk'] as const;
 
-/** An object since 2026-10. Before, one of seven words. */
+/** Since 2026-10 this is an object. Before, it was one of seven words. */
 const conditionCategory = z
   .object({
     subject: means(z.string(), 'What was graded; `item` unless the grading named another subject'),
@@ -33,7 +33,7 @@ const conditionCategory = z
   })
   .meta({ description: 'What grading found' });
 
-/** What gradings and assessments have. */
+/** The fields that gradings and assessments have. */
 export const inspectionFields = {
   return_processor: means(
     nullableText(),
@@ -43,7 +43,7 @@ export const inspectionFields = {
   inspected_at: means(time(), 'When the item was inspected'),
 };
 
-/** Says what {@link condition} says in every version. */
+/** The description of `condition_category`, for every version. */
 export const CATEGORY_TEXT =
   'Category of the newest grading; null for an item with images that was never graded';
 
@@ -67,7 +67,10 @@ export const lineDisposition = z
   })
   .meta({ id: 'LineDisposition' });
 
-/** A line item that was assessed with images and never graded has a condition without a category. */
+/**
+ * The condition in the newest form. Its category is null for a line item that was assessed with images and never
+ * graded.
+ */
 export function conditionView(condition: Condition): ConditionObject {
   const grade = GRADES.find((value) => value === condition.grade) ?? null;
   const name = CATEGORY_NAMES.find((value) => value === condition.categoryName) ?? null;

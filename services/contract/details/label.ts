@@ -8,7 +8,7 @@ import { means, nullableText, time } from '../resources/response-fields.ts';
 import { iso, textOrNull, word } from '../views/values.ts';
 import { LABEL_STATUSES } from '../vocabulary.ts';
 
-/** Labels of return details, oldest first. */
+/** A label in return details. The labels are listed oldest first. */
 
 export const label = z
   .object({

@@ -12,7 +12,10 @@ import { uploads, uploadsView } from './uploads.ts';
 
 /** The line items of return details (interface: Return details, Line item fields), newest shape. */
 
-/** A line item, with its amounts in the requested currency. `none` is the text of zero. */
+/**
+ * The values that the fields of a line item are read from. Amounts are in the requested currency. `none` is zero as
+ * text.
+ */
 interface LineSource {
   readonly line: LineItem;
   readonly amounts: LineAmounts | undefined;
@@ -136,7 +139,7 @@ const LINE_ITEM = {
 
 export const lineItem = z.object(shapeOf(LINE_ITEM)).meta({ id: 'LineItem' });
 
-/** One line item of return details. */
+/** One line item, as in return details. */
 export function lineItemView(source: LineSource): ViewOf<typeof LINE_ITEM> {
   return viewOf(LINE_ITEM, source);
 }

@@ -5,7 +5,7 @@ import { textOrNull, zero } from '../views/values.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { refundFields, refundsView } from './refunds.ts';
 
-/** Totals in the currency that the shopper paid in, as stored (interface: Presentment object). */
+/** The stored totals in the currency in which the shopper paid (interface: Presentment object). */
 interface PresentmentSource {
   readonly ret: Return;
   readonly totals: Totals | undefined;

@@ -6,7 +6,7 @@ import { idNumber, iso, textOrNull, zero } from '../views/values.ts';
 
 /** Refunds that processing made, in the two shapes of return details. */
 
-/** What both lists of refunds have. */
+/** The fields that both lists of refunds have. */
 export const refundFields = {
   gateway: means(nullableText(), 'Payment gateway of the refund; null when unknown'),
   provider: means(nullableText(), 'Commerce provider that made the refund'),
@@ -51,7 +51,7 @@ export function refundsView(ret: Return): z.infer<typeof refund>[] {
   }));
 }
 
-/** In this shape the provider's refund id is a number. An id that is not numeric counts as unknown. */
+/** The list in which the provider's refund id is a number. An id that is not numeric counts as unknown. */
 export function providerRefundsView(ret: Return): z.infer<typeof providerRefund>[] {
   return ret.refunds.map((one) => ({
     id: Number(one.id),

@@ -27,13 +27,16 @@ import { presentment, presentmentView } from './presentment.ts';
 import { providerRefund, providerRefundsView, refund, refundsView } from './refunds.ts';
 import { TOTALS } from './return-totals.ts';
 
-/** A return, with its totals in the requested currency. `none` is the text of zero. */
+/**
+ * The values that the fields of a return are read from. The totals are in the requested currency. `none` is zero as
+ * text.
+ */
 interface DetailsSource {
   readonly ret: Return;
   readonly basis: CurrencyType;
   readonly totals: Totals | undefined;
   readonly none: string;
-  /** In the presentment currency, or in the shop's if the request has `shop`. */
+  /** The refund in the presentment currency, or in the shop's currency when the request has `currency_type=shop`. */
   readonly refund: string;
   /** The label with the latest `created_at`. The top-level label fields are its fields. */
   readonly newest: Label | undefined;
@@ -46,8 +49,8 @@ const ofShopper = (text: string) =>
 const field = viewFields<DetailsSource>();
 
 /**
- * Return details (interface: Return details), newest shape. Every key is always present. Without `currency_type`, and in
- * webhook payloads, amounts are in the shop's currency, except `refund`.
+ * Return details (interface: Return details), in the newest form. Every key is always present. Without `currency_type`,
+ * and in webhook payloads, amounts are in the shop's currency, except `refund`.
  */
 const DETAILS = {
   id: field.other(
@@ -184,7 +187,7 @@ const DETAILS = {
     ({ newest }) => newest?.updatedAt,
   ),
   label_url: field.text(ofLabel('Link to the file'), ({ newest }) => newest?.url),
-  // The carrier's bill, always in the shop's currency.
+  // The amount that the carrier bills is always in the shop's currency.
   label_rate: field.text(
     "What the carrier bills for the newest label, a decimal number as text, always in the shop's currency; null when unknown",
     ({ newest }) => newest?.rate,
@@ -240,9 +243,11 @@ export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDet
 export type ReturnDetails = ViewOf<typeof DETAILS>;
 
 /**
- * Return details in the newest form. Without `currencyType` the `refund` is in the presentment currency, and the other
- * amounts are in the shop's. With `shop` or `presentment` all amounts of the return and its line items are in that
- * currency, except amounts that name their own currency.
+ * Return details in the newest form.
+ *
+ * Without `currencyType`, the `refund` is in the presentment currency, and the other amounts are in the shop's
+ * currency. With `shop` or `presentment`, all amounts of the return and its line items are in that currency, except
+ * amounts that name their own currency.
  */
 export function returnDetailsView(ret: Return, currencyType?: CurrencyType): ReturnDetails {
   const basis = currencyType ?? 'shop';

@@ -1,7 +1,7 @@
 import type { Totals } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { inShopUnlessSelected, viewFields } from './field.ts';
 
-/** The totals of a return in the requested currency. `none` is the text of zero. */
+/** The totals of a return in the requested currency. `none` is zero as text. */
 interface TotalsSource {
   readonly totals: Totals | undefined;
   readonly none: string;

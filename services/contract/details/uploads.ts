@@ -12,7 +12,7 @@ const uploadLink = {
   created_at: means(time(), 'When it was added'),
 };
 
-/** What the shopper added to a line item. */
+/** The texts and files that the shopper added to a line item. */
 export const uploads = z
   .object({
     images: means(

@@ -1,6 +1,6 @@
 import type { PublicError } from '../errors.ts';
 
-/** A value with a name for people. */
+/** An example value, with a short description for people. */
 export interface NamedValue {
   readonly summary: string;
   readonly value: unknown;
@@ -12,12 +12,12 @@ export interface OperationExample {
   readonly request?: unknown;
   /** Absent when the response has no body. */
   readonly response?: unknown;
-  /** Instead of {@link response}, when the operation has several responses. */
+  /** The responses by name, when the operation has several kinds. Then {@link OperationExample.response} is absent. */
   readonly responses?: Readonly<Record<string, NamedValue>>;
-  /** A body or a query that breaks a rule. The 422 has the message with which validation rejects it. */
+  /** A body or a query that breaks a rule. The example of the 422 is the error that validation returns for it. */
   readonly invalid?: object | string;
-  /** Another error of 422 than {@link invalid}. */
+  /** The error for a further example of the 422, which another check returns. */
   readonly rejected?: PublicError;
-  /** The error of 409. */
+  /** The error for the example of the 409. */
   readonly conflict?: PublicError;
 }

@@ -7,7 +7,7 @@ import { RETURN_EXAMPLES } from './returns.ts';
 import { REPLAY_EXAMPLES } from './webhook-replays.ts';
 import { WEBHOOK_EXAMPLES } from './webhooks.ts';
 
-/** The examples of every operation. Together they tell what happens to one return of the demo shop. */
+/** The examples of every operation. Together they show what happens to one return of the demo shop. */
 export const EXAMPLES: Readonly<Record<OperationId, OperationExample>> = {
   ...WEBHOOK_EXAMPLES,
   ...REPLAY_EXAMPLES,

@@ -65,7 +65,10 @@ const carrierUpdate: z.input<typeof labelUpdateBody> = {
   occurred_at: TIMES.delivered,
 };
 
-/** The card of another return: the shopper of this one gets credit, and the shop issues its cards elsewhere. */
+/**
+ * A gift card for another return. The shopper of the example return gets credit by this service, not a card of another
+ * provider.
+ */
 const issued = {
   order_id: 70_000_001,
   order_name: 'GC-70000001',

@@ -27,7 +27,7 @@ import {
   WAREHOUSE_PARTNER,
 } from './story.ts';
 
-/** The amounts of one line; there are two. The demo's submission has the same. */
+/** The amounts of each of the two line items. `deploy/local/demo/submission.ts` has the same. */
 const LINE_AMOUNTS = {
   price: '40.00',
   discount: '4.00',
@@ -55,7 +55,7 @@ const TOTALS = {
   refund: '87.00',
 } as const;
 
-/** What the inspection of the two lines found. */
+/** The findings of the inspection of the two line items. */
 export const FINDINGS = [
   {
     style: 'Canvas tote',
@@ -82,7 +82,7 @@ const inspection = {
   inspectedAt: timestampFromDate(AT.inspected),
 };
 
-/** The label, as recorded and as the carrier changed it later. */
+/** The label of the return, with the status that the carrier reported last. */
 export function exampleLabel(status: LabelStatus, updatedAt: Date) {
   const tracking = `TRACK-${RETURN_ID}-1`;
   return create(LabelSchema, {

@@ -20,7 +20,7 @@ import { AT, PROVIDER_IDS, RETURN_ID } from './story.ts';
 
 const ret = exampleReturn();
 
-/** The amounts of the details that a row of the list has. */
+/** The totals that a row of the list has. */
 function summaryTotals(totals: Totals | undefined) {
   const { total = '', refund = '', returnCreditTotal = '', handlingFee = '' } = totals ?? {};
   return { total, refund, returnCreditTotal, handlingFee };

@@ -1,21 +1,21 @@
 import { isoTime } from '../time.ts';
 
 // The ids, names and times of the examples in the OpenAPI documents. All examples are about the first return of the
-// demo shop of `npm start` (deploy/local/demo), so that a request of one operation has the ids that another answered.
+// demo shop of `npm start` (deploy/local/demo). So a request in one example uses ids from the response in another.
 
 export const SHOP_ID = 1n;
 export const RETURN_ID = 1n;
 export const ORDER_ID = 1n;
-/** The order name of the first demo return, without `#`; ids at the commerce provider are derived from it. */
+/** Number of the first demo order, whose name is `#10000`. Ids at the commerce provider are derived from it. */
 export const SERIAL = 10_000;
 export const LINE_ITEM_IDS = [1n, 2n] as const;
 export const LABEL_ID = 1n;
 export const DESTINATION_ID = 1n;
 export const WEBHOOK_ID = 1;
-/** The first id of the embedded commerce provider. */
+/** The first id that the embedded commerce provider gives. */
 export const PROVIDER_IDS = 1_000_000_000_000n;
 
-/** What happens to the return, in this order. */
+/** The times of what happens to the return, in this order. */
 export const AT = {
   submitted: new Date('2026-11-20T09:12:44Z'),
   labelled: new Date('2026-11-20T09:13:02Z'),
@@ -38,6 +38,6 @@ export const TIMES = {
   closed: isoTime(AT.closed),
 } as const;
 
-/** The people of the warehouse. RFC 2606 reserves the domain. */
+/** The person of the warehouse who inspects the goods. RFC 2606 reserves the domain for examples. */
 export const WAREHOUSE_PARTNER = 'warehouse@example.com';
 export const RECEIVER_URL = 'https://example.com/webhooks/returns';

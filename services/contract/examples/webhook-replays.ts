@@ -4,7 +4,7 @@ import type { ReplayObject, ReplayPreviewObject, replayBody } from '../resources
 import type { OperationExample } from './example.ts';
 import { TIMES, WEBHOOK_ID } from './story.ts';
 
-/** The receiver was unavailable for two hours. */
+/** A filter for the deliveries of two hours in which the receiver was unavailable. */
 const outage = {
   webhook_id: WEBHOOK_ID,
   states: ['exhausted', 'delivered'],

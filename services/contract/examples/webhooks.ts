@@ -54,7 +54,7 @@ const webhook: Webhook = {
   updated_at: TIMES.subscribed,
 };
 
-/** The event that processing the return caused, delivered at the first attempt. */
+/** The delivery of the event that processing the return caused. It was delivered at the first attempt. */
 const delivery: DeliveryObject = {
   id: 'msg_019ab561-fd78-8a5e-9c1f-4b7d40000001',
   event_id: '7c2f3a52-7a0e-4b8e-9d0c-2f6a5f1f9b3e',

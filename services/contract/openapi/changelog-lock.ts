@@ -13,13 +13,13 @@ export interface ChangelogLock {
   readonly changelog: string;
 }
 
-/** @param changelog the text of docs/changelog.md. */
+/** Computes the hashes. @param changelog the text of docs/changelog.md. */
 export function changelogLock(changelog: string): ChangelogLock {
   const documents = [...RELEASED, UNSTABLE].map(openapiDocument);
   return { shape: hashOf(JSON.stringify(documents, withoutWords)), changelog: hashOf(changelog) };
 }
 
-/** @throws Error when the shape changed and the changelog did not. */
+/** Requires a change of the changelog. @throws Error when the shape has changed and the changelog has not. */
 export function requireChangelogEntry(before: ChangelogLock, now: ChangelogLock): void {
   if (before.shape === now.shape || before.changelog !== now.changelog) return;
   throw new Error(
@@ -29,7 +29,10 @@ export function requireChangelogEntry(before: ChangelogLock, now: ChangelogLock)
 
 const WORDS = new Set(['description', 'summary', 'example', 'examples']);
 
-/** A property may have the name of such a word. Then its value is a schema, which is an object. */
+/**
+ * Leaves out descriptions and examples. A property of an API object may also be called `description`: then its value is
+ * a schema, which is an object, and stays.
+ */
 function withoutWords(name: string, value: unknown): unknown {
   const isWord = WORDS.has(name) && (typeof value !== 'object' || name.startsWith('example'));
   return isWord ? undefined : value;

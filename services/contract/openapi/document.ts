@@ -25,8 +25,8 @@ const TAGS = {
 };
 
 /**
- * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released version or
- * `unstable`, which has no section about webhooks, because payloads never use it.
+ * Makes the OpenAPI 3.1 document of one version from the table of operations. `version` is a released version or
+ * `unstable`. The document of `unstable` has no section about webhooks, because payloads never use it.
  */
 export function openapiDocument(version: string): JsonObject {
   const newest = newestDocument(version);
@@ -60,7 +60,7 @@ function newestDocument(version: string): object {
   );
 }
 
-/** Interface: Authentication. */
+/** The security schemes (interface: Authentication). */
 function securitySchemes() {
   return {
     apiKey: {
@@ -131,7 +131,7 @@ function operationObject(operation: Operation, version: string): object {
   };
 }
 
-/** Allows more properties in every object, because fields may be added at any time. */
+/** Allows additional properties in every object, because fields may be added at any time. */
 function openToGrowth(schema: object): void {
   if ('additionalProperties' in schema && schema.additionalProperties === false) {
     Reflect.deleteProperty(schema, 'additionalProperties');

@@ -5,12 +5,12 @@ import type { Operation } from '../operation.ts';
 import * as errors from '../public-errors.ts';
 import { validateBody, validateQuery } from '../validate.ts';
 
-// The errors that are examples in the OpenAPI documents: each is one that the service answers with.
+// The errors in the examples of the OpenAPI documents. Each is an error that the service really returns.
 
 const REQUEST_ID = '5f0c2a9e-8f6d-4b7e-9c61-2d1f7a3b4c5d';
 const RETRY_AFTER_S = 5;
 
-/** The errors that all operations have alike, by their status. */
+/** The errors that are the same in all operations, by their status. */
 export const COMMON_ERRORS: Readonly<Record<number, readonly PublicError[]>> = {
   400: [errors.badBody('The body must be JSON.')],
   401: [errors.unauthorized()],
@@ -22,7 +22,7 @@ export const COMMON_ERRORS: Readonly<Record<number, readonly PublicError[]>> = {
   503: [errors.unavailable()],
 };
 
-/** @throws Error when the operation has no example of an error with this status. */
+/** The errors of an operation with this status. @throws Error when the operation has no example of one. */
 export function errorsOf(operation: Operation, status: number): readonly PublicError[] {
   const { conflict, rejected } = EXAMPLES[operation.id];
   const found: Readonly<Record<number, readonly (PublicError | undefined)[]>> = {
@@ -35,7 +35,7 @@ export function errorsOf(operation: Operation, status: number): readonly PublicE
   return known;
 }
 
-/** The error with which validation answers the invalid body or query of the examples. */
+/** The error that validation returns for the invalid body or query in the examples. */
 function validationError({ id }: Operation): PublicError | undefined {
   const { invalid } = EXAMPLES[id];
   if (invalid === undefined) return undefined;

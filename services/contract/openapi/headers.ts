@@ -1,4 +1,4 @@
-// Response headers of the OpenAPI documents. Each is described once, in the components.
+// Response headers in the OpenAPI documents. Each header is described once, in the components.
 import { ENVIRONMENT_HEADER, SANDBOX } from '../environment.ts';
 import { PAYLOAD_VERSION_HEADER } from '../resources/webhook.ts';
 import { UNSTABLE_WARNING } from '../versions.ts';
@@ -61,7 +61,7 @@ const OF_UNSTABLE: HeaderMap = {
   Link: text(`RFC 8288: ${LINKS}`, NEXT_PAGE),
 };
 
-/** The headers of some statuses only. */
+/** The headers that responses with some statuses have. */
 const OF_STATUS: HeaderMap = {
   'WWW-Authenticate': required(
     text(
@@ -75,7 +75,7 @@ const OF_STATUS: HeaderMap = {
   },
 };
 
-/** The headers of some operations only: `headers` of their `success`. */
+/** The headers that only some operations have. `success.headers` of an operation names them. */
 const OF_OPERATIONS: HeaderMap = {
   [PAYLOAD_VERSION_HEADER]: required(
     text("The API version that shapes the payloads of later events: the shop's", '2026-10'),
@@ -93,9 +93,9 @@ export function sharedHeaders(unstable: boolean): HeaderMap {
 }
 
 /**
- * The headers of a response with this status, as references.
+ * References to the headers of a response with this status.
  *
- * @param own names of those that only this operation has.
+ * @param own names of the headers that only this operation has.
  */
 export function headerReferences(
   status: number,

@@ -1,7 +1,7 @@
 import { EXAMPLE_BASE_URL } from '../example-urls.ts';
 import { UNSTABLE_WARNING } from '../versions.ts';
 
-// What an OpenAPI document says about the API as a whole.
+// The texts of an OpenAPI document about the whole API.
 
 const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked \`x-addition\` and limits marked \`x-service-bound\` are additions of this service. The examples are about the demo shop of a local stack.
 
@@ -13,7 +13,7 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 
 /** The service has no public address but its documentation. The gateway replaces the host, see {@link serversOf}. */
 const CONTACT = { name: 'Documentation of this service', url: `${EXAMPLE_BASE_URL}/docs` };
-/** As in package.json. */
+/** The license, as in package.json. */
 const LICENSE = { name: 'UNLICENSED: all rights reserved', identifier: 'LicenseRef-UNLICENSED' };
 
 /** The `info` of a document. @param unstable whether the version is the unstable one. */

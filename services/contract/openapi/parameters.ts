@@ -43,7 +43,7 @@ function idempotencyKey(keyed: NonNullable<Operation['keyed']>): object {
 }
 const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
 
-/** What `{id}` identifies, by the segment before it. */
+/** The descriptions of `{id}`, by the path segment before it. */
 const ID_OF: Readonly<Record<string, string>> = {
   webhooks: '`id` of the webhook',
   'webhook-replays': '`id` of the replay or backfill',
@@ -57,7 +57,7 @@ const TEXT_SEGMENTS: Readonly<Record<string, string>> = {
   token: 'The token of the cart',
 };
 
-/** @throws Error for a segment that has no description here. */
+/** The path parameters. @throws Error for a segment without a description in {@link ID_OF}. */
 function pathParameters(path: string): readonly object[] {
   const segments = path.split('/');
   return segments.flatMap((segment, at) => {
@@ -108,7 +108,7 @@ const DETAILS_QUERY = [
   },
 ];
 
-/** The parameters of a page. */
+/** The query parameters of a list with pages. */
 function pageOf(what: string): readonly object[] {
   return [
     {

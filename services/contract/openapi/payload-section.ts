@@ -22,7 +22,7 @@ const HEADERS: readonly (readonly [string, string])[] = [
 ];
 const OPTIONAL: readonly string[] = ['X-Service-Sequence', ENVIRONMENT_HEADER, TEST_HEADER];
 
-/** The `webhooks` section: one entry for each topic, with its triggers and a sample of each. */
+/** The section `webhooks`: one entry for each topic, with its triggers and a sample for each trigger. */
 export function payloadSection(version: string): Record<string, Record<string, object>> {
   return Object.fromEntries(
     TOPICS.map((topic) => [topic, { post: payloadOperation(topic, version) }]),

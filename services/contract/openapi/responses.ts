@@ -42,7 +42,7 @@ const SHARED: Readonly<Record<number, string>> = {
 };
 const OF_BODY = [400, 413, 415];
 const OF_EVERY_OPERATION = [401, 429, 500, 503];
-/** The bodies of the shared ones; the others have the common body. */
+/** The bodies of those responses that differ from the common error body. */
 const OWN_SHAPES: Readonly<Record<number, z.ZodType>> = {
   401: shapes.unauthorized,
   403: shapes.forbidden,
@@ -81,7 +81,7 @@ export function sharedResponses(
   return Object.fromEntries([...common, ...notFound]);
 }
 
-/** The `responses` of an operation, for zod-openapi. */
+/** The `responses` of an operation, in the form that zod-openapi takes. */
 export function responsesOf(operation: Operation, version: string): Record<string, object> {
   const unstable = version === UNSTABLE;
   const { status } = operation.success;

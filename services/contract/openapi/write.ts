@@ -6,8 +6,8 @@ import { openapiDocument } from './document.ts';
 
 /**
  * Writes docs/openapi/<version>.json for every version, and the tables of docs/delivery.md (`npm run docs`). With
- * `--release` it also writes the copies with which a test compares later documents: run it once when a version is
- * released. Fails when the public shape changed and docs/changelog.md did not.
+ * `--release` it also writes copies to `released/`; a test compares later documents with them. Run `--release` once,
+ * when a version is released. Fails when the public shape has changed and docs/changelog.md has not.
  */
 const docs = new URL('../../../docs/openapi/', import.meta.url);
 const released = new URL('released/', import.meta.url);

@@ -24,7 +24,7 @@ const entrySchema = {
   ],
 };
 
-/** One entry: a variant id, or an object that has one. The response has the object with all its keys. */
+/** One entry: a variant id, or an object with a variant id. The response repeats the object with all its keys. */
 const entry = z
   .custom<CartEntryValue>()
   .superRefine((value: unknown, context) => {
@@ -58,7 +58,7 @@ export const cartBody = z
   .meta({ id: 'CartBody' });
 export type CartBody = z.infer<typeof cartBody>;
 
-/** Interface: Cart. `data` is the request; has `shopify` only when the request has it. */
+/** A cart in responses (interface: Cart). `data` repeats the request. It has `shopify` only when the request had it. */
 export const cart = z
   .object({
     token: means(z.string(), 'Identifier of the cart for a checkout, and a secret'),

@@ -5,16 +5,16 @@ import { type Page, parametersIn, type QueryResult, readQuery } from './query.ts
 export interface DeliveriesQuery extends Page {
   readonly state: DeliveryState | undefined;
   readonly trigger: Trigger | undefined;
-  /** Deliveries of events at or after this time. */
+  /** Only deliveries of events at or after this time. */
   readonly from: Date | undefined;
-  /** Deliveries of events before this time. */
+  /** Only deliveries of events before this time. */
   readonly to: Date | undefined;
 }
 
 /** The parameters of the query. */
 export const DELIVERIES_PARAMETERS = ['state', 'trigger', 'from', 'to', 'limit', 'cursor'] as const;
 
-/** Parses the query of a webhook's deliveries: each known parameter at most once, and not empty. */
+/** Parses the query of a webhook's deliveries. Each known parameter may occur once, and must not be empty. */
 export function readDeliveriesQuery(query: URLSearchParams): QueryResult<DeliveriesQuery> {
   return readQuery(() => {
     const parameters = parametersIn(query, DELIVERIES_PARAMETERS);

@@ -3,8 +3,8 @@ import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { means, nullableId, nullableText, requiredTime, time } from './response-fields.ts';
 
 /**
- * Deliveries of a webhook: an addition to the interface. They do not have the contents of requests and responses, which
- * only users with the permission may see.
+ * Deliveries of a webhook: an addition to the interface. They lack the contents of requests and responses, which only
+ * users with the permission may see.
  */
 
 const milliseconds = (what: string) => means(z.int().min(0).nullable(), `${what}, in milliseconds`);

@@ -9,7 +9,7 @@ const part = (what: string) =>
     .nullish()
     .meta({ description: `${what}; empty when absent` });
 
-/** The parts that requests and responses have alike. */
+/** The parts of an address that requests and responses share. */
 const PARTS = {
   name: 'Recipient',
   company: 'Company',
@@ -52,7 +52,7 @@ const TYPE = '`warehouse`, or `donate` for a donation centre';
 const ENABLED = 'Whether new returns may be sent there';
 
 /**
- * Body of update destination. `name` is required; absent fields keep their values; an address replaces the whole
+ * Body of update destination. `name` is required. Absent fields keep their values. An address replaces the whole stored
  * address.
  */
 export const destinationBody = z
@@ -90,7 +90,10 @@ export const destinationAddress = z
   })
   .meta({ id: 'Address' });
 
-/** Interface: Destination. Unknown address parts are empty texts; there is no phone. */
+/**
+ * A destination in responses (interface: Destination). Unknown parts of the address are empty texts. There is no phone
+ * number.
+ */
 export const destination = z
   .object({
     id: means(id(), 'Identifier: `destination_id` of returns'),

@@ -4,7 +4,7 @@ import { SHORT_TEXT_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
 import { InvalidParameter, parametersIn, type QueryResult, readQuery } from './query.ts';
 
-/** Selects a return. It has the shape of the oneof in the internal request. */
+/** Selects a return. It has the form of the `oneof` in the message to the returns service. */
 export type DetailsSelector =
   | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
@@ -25,7 +25,10 @@ const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_orde
 /** The parameters of the query. */
 export const DETAILS_PARAMETERS = [...DETAILS_SELECTORS, 'currency_type'] as const;
 
-/** Parses the query of return details: exactly one selector, each known parameter at most once, and not empty. */
+/**
+ * Parses the query of return details. It must have exactly one selector. Each known parameter may occur once, and must
+ * not be empty.
+ */
 export function readDetailsQuery(query: URLSearchParams): QueryResult<DetailsQuery> {
   const read = readQuery(() => {
     const parameters = parametersIn(query, DETAILS_PARAMETERS);

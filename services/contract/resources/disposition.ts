@@ -20,7 +20,7 @@ const item = z
   )
   .meta({ id: 'DispositionInput' });
 
-/** Body of assess dispositions (interface: Disposition item). Each line item at most once. */
+/** Body of assess dispositions (interface: Disposition item). Each line item may occur once. */
 export const assessBody = z
   .object({
     items: itemsOf(item).meta({

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { amount, means, nullableText, time } from './response-fields.ts';
 
-/** What processing requested of the commerce provider for a return: an addition to the interface. */
+/** An effect: what processing requested of the commerce provider for a return. It is an addition to the interface. */
 
 export const EFFECT_KINDS = [
   'exchange_order',

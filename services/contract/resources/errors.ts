@@ -6,7 +6,7 @@ import { means } from './response-fields.ts';
 const message = means(z.string(), 'For people: what is wrong');
 const code = <const T extends string>(text: T) =>
   means(z.literal(text), 'For programs: always this code');
-/** The schema of the object that an error body has under the name `errors`. */
+/** The schema of the object `errors` in an error body. */
 export const inside = <S extends z.ZodRawShape>(shape: S) =>
   means(z.object(shape), 'What is wrong');
 
@@ -25,7 +25,7 @@ export const forbidden = z
   })
   .meta({ id: 'Forbidden' });
 
-/** Validation failures, and all errors without a shape of their own. */
+/** The body of validation errors, and of all errors without a body of their own. */
 export const messageError = z
   .object({
     message: means(z.string(), 'For people: the field and its rule, or what to do'),
@@ -57,7 +57,7 @@ export const processNotFound = z
   .object({ errors: inside({ message, code: code('NOT_FOUND') }) })
   .meta({ id: 'ProcessNotFound' });
 
-/** RFC 9457: the error body of `unstable`, instead of all shapes above. */
+/** The body of every error in `unstable` (RFC 9457). It replaces all bodies above. */
 export const problem = z
   .object({
     type: means(z.string(), 'Always `about:blank`; `code` says which error it is'),

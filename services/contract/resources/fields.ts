@@ -3,14 +3,14 @@ import { blank, cleanText, fits } from '../../platform/text.ts';
 import { parseTime } from '../time.ts';
 
 /**
- * The kinds of field in request bodies. Each has its own message, which follows the field's name ("note must be at
- * most 512 characters").
+ * The kinds of field in request bodies. Each has its own error message, which is the text after the field's name ("note
+ * must be at most 512 characters").
  */
 
 /** Marks a limit that the interface does not have. */
 export const ownBound = { 'x-service-bound': true };
 
-/** A text, kept as sent. `max` counts Unicode characters. */
+/** A text that is stored as sent. `max` is the number of Unicode characters. */
 export function text(rule: { max: number; own?: boolean }) {
   return z
     .string({ error: typed('a string') })
@@ -21,7 +21,7 @@ export function text(rule: { max: number; own?: boolean }) {
     .meta({ maxLength: rule.max, ...(rule.own ? ownBound : {}) });
 }
 
-/** A required text. One that is only white space counts as missing. */
+/** A required text. A text that is only white space counts as missing. */
 export function requiredText(rule: { max?: number; own?: boolean }) {
   return z
     .string({ error: typed('a string') })
@@ -55,7 +55,7 @@ export function id() {
     .meta({ description: 'Identifier' });
 }
 
-/** A time, parsed. */
+/** A time in the body. The parsed value is a `Date`. */
 export function dateTime() {
   return z
     .string({ error: typed('an RFC 3339 date-time') })
@@ -72,7 +72,7 @@ export function dateTime() {
     .meta({ format: 'date-time' });
 }
 
-/** An amount as a decimal text. The service that knows its currency checks the decimals. */
+/** An amount as a decimal text. The service that knows its currency checks the number of decimals. */
 export function decimal() {
   const error = 'must be a decimal number in a string, such as "12.50"';
   return z
@@ -84,12 +84,12 @@ export function boolean() {
   return z.boolean({ error: typed('true or false') });
 }
 
-/** The message for a value of the wrong type; for a missing or null value: that it is required. */
+/** The error message for a value of the wrong type. A missing or null value gets "is required". */
 export function typed(what: string): (issue: { input: unknown }) => string {
   return ({ input }) => (input === undefined || input === null ? 'is required' : `must be ${what}`);
 }
 
-/** What is invalid in the characters of a text; undefined when nothing is. */
+/** Returns what is wrong with the characters of a text; undefined when all are valid. */
 export function textError(value: string): string | undefined {
   return cleanText(value) ? undefined : 'must not contain NUL or unpaired surrogate characters';
 }

@@ -8,7 +8,7 @@ import {
 } from '../limits.ts';
 import { dateTime, id, ownBound, text, typed } from './fields.ts';
 
-/** What assessments and gradings of line items have in common. */
+/** The fields that assessments and gradings of line items share. */
 
 export const findingFields = {
   line_item_id: id().meta({ description: '`line_item_id` of a line item in return details' }),
@@ -30,7 +30,7 @@ export const findingFields = {
     .meta({ description: 'Links to images of the item. They are stored and never fetched' }),
 };
 
-/** 1 to 30 items, each line item at most once. */
+/** A list of 1 to 30 items. Each line item may occur once. */
 export function itemsOf<S extends z.ZodType<{ line_item_id: number }>>(item: S) {
   return z
     .array(item, { error: typed('a list') })

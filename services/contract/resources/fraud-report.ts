@@ -5,7 +5,7 @@ import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 import { choice, text } from './fields.ts';
 import { id, means, nullableText, requiredTime } from './response-fields.ts';
 
-/** Body of create fraud report. A blank comment counts as absent; the category `other` needs a comment. */
+/** Body of create fraud report. A blank comment counts as absent. The category `other` requires a comment. */
 export const fraudReportBody = z
   .object({
     category: choice(FRAUD_CATEGORIES)
@@ -24,7 +24,7 @@ export const fraudReportBody = z
   .meta({ id: 'FraudReportBody' });
 export type FraudReportBody = z.infer<typeof fraudReportBody>;
 
-/** Interface: Fraud report. */
+/** A fraud report in responses (interface: Fraud report). */
 export const fraudReport = z
   .object({
     id: means(id(), 'Identifier of the report'),

@@ -30,7 +30,7 @@ const item = z
   )
   .meta({ id: 'GradingInput' });
 
-/** Body of grade items. Each line item at most once. */
+/** Body of grade items. Each line item may occur once. */
 export const gradeBody = z
   .object({
     items: itemsOf(item).meta(ownBound).meta({
@@ -41,7 +41,7 @@ export const gradeBody = z
   .meta({ id: 'GradeBody' });
 export type GradeBody = z.infer<typeof gradeBody>;
 
-/** The condition of each line item as return details show it, in the order of the request. */
+/** The response of grade items: the condition of each line item, as in return details, in the order of the request. */
 export const gradingList = z
   .array(
     z

@@ -63,7 +63,7 @@ export const labelUpdateBody = z
   .meta({ id: 'LabelUpdateBody' });
 export type LabelUpdateBody = z.infer<typeof labelUpdateBody>;
 
-/** A label as return details show it, with the ids by which it is updated and read. */
+/** A label as in return details, with its own id for updates and the id of its return. */
 export const recordedLabel = z
   .object({
     id: means(id(), 'Identifier by which the label is updated'),

@@ -10,8 +10,8 @@ export type DetailValue = string | number | NumberText | boolean | null;
 export type ProcessBody = Readonly<Record<string, DetailValue>>;
 
 /**
- * Optional body of process return: values for the additional details of new orders and for the timeline. Validated
- * without changes, so that no key is lost.
+ * Optional body of process return. Its values go into the additional details of new orders, and into the timeline.
+ * Validation does not change them, so that no key is lost.
  */
 export const processBody = z
   .custom<ProcessBody>()
@@ -30,8 +30,8 @@ export const processBody = z
   });
 
 /**
- * `true`: queued now or earlier, or skipped because of an open instant refund. Otherwise an object with `errors`. The
- * status is 200 for both.
+ * `true`: the return is queued, now or earlier, or was skipped because of an open instant refund. Otherwise an object
+ * with `errors`. The status is 200 for both.
  */
 export const processResponse = z.union([
   z.literal(true),
@@ -64,7 +64,7 @@ function detailsError(body: unknown): { message: string; path?: string[] } | und
   return bytes > PROCESS_DETAILS_BYTES_MAX ? { message: 'must be at most 16 KiB' } : undefined;
 }
 
-/** The bytes of the text itself in UTF-8, not of its JSON. */
+/** Size of a value. For a text it is the UTF-8 bytes of the text itself, without JSON escapes. */
 function sizeOf(value: unknown): number {
   return Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value));
 }

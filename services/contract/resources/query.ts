@@ -3,7 +3,7 @@ import { CURSOR_MAX, PAGE_DEFAULT, PAGE_MAX } from '../limits.ts';
 import { isOnNoDay, NO_DAY_RULE, parseTime } from '../time.ts';
 import { textError } from './fields.ts';
 
-/** The result of parsing a query. `notFound` means that no object can have the id or the name in it. */
+/** The result of parsing a query. `notFound` means that no object can have the id or name in the query. */
 export type QueryResult<T> =
   | { readonly ok: true; readonly value: T }
   | {
@@ -13,7 +13,7 @@ export type QueryResult<T> =
       readonly notFound?: boolean;
     };
 
-/** A parameter of a query that breaks a rule. */
+/** Thrown for a parameter of a query that breaks a rule. */
 export class InvalidParameter extends Error {
   override readonly name = 'InvalidParameter';
   readonly field: string;
@@ -26,7 +26,7 @@ export class InvalidParameter extends Error {
   }
 }
 
-/** Reads a query; a parameter that breaks a rule becomes the result. */
+/** Reads a query with `read`. An {@link InvalidParameter} becomes a result and is not thrown. */
 export function readQuery<T>(read: () => T): QueryResult<T> {
   try {
     return { ok: true, value: read() };
@@ -36,7 +36,7 @@ export function readQuery<T>(read: () => T): QueryResult<T> {
   }
 }
 
-/** A page of a list. */
+/** The parameters of a page of a list. */
 export interface Page {
   readonly limit: number;
   /** The cursor of the previous page; empty for the first page. */
@@ -47,15 +47,15 @@ export interface Page {
 export interface Parameters<Name extends string> {
   /** The text of a parameter; undefined when it is absent. */
   text(name: Name): string | undefined;
-  /** One of a list of words; undefined when it is absent. */
+  /** A parameter whose value is one word of a list; undefined when it is absent. */
   word<const T extends string>(name: Name, words: readonly T[]): T | undefined;
-  /** Some of a list of words, separated by commas; empty when it is absent. */
+  /** A parameter whose value is several words of a list, separated by commas; empty when it is absent. */
   words<const T extends string>(name: Name, words: readonly T[]): readonly T[];
-  /** An RFC 3339 time; undefined when it is absent. */
+  /** A parameter whose value is an RFC 3339 time; undefined when it is absent. */
   time(name: Name): Date | undefined;
-  /** The times of a period, of which either may be absent. */
+  /** The two times of a period. Each may be absent. */
   period(from: Name, to: Name): { readonly from: Date | undefined; readonly to: Date | undefined };
-  /** `limit` and `cursor`, which must be among the known parameters. */
+  /** The parameters `limit` and `cursor`. Both must be among the known parameters. */
   page(): Page;
 }
 
@@ -64,10 +64,11 @@ const TIME_RULE =
   'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00 (a + is sent as %2B)';
 
 /**
- * Checks the known parameters of a query: each at most once, not empty, and with characters that can be stored.
+ * Checks the known parameters of a query. Each may occur once, must not be empty, and must have characters that can be
+ * stored.
  *
- * @param lists examples of the parameters that have several values, such as `open,closed`.
- * @throws InvalidParameter for the first that breaks the rule.
+ * @param lists example values of the parameters that take several words, such as `open,closed`.
+ * @throws InvalidParameter for the first parameter that breaks a rule.
  */
 export function parametersIn<Name extends string>(
   query: URLSearchParams,
@@ -85,13 +86,19 @@ export function parametersIn<Name extends string>(
   return { text, ...wordReaders(text), ...timeReaders(text), page: () => pageIn(query) };
 }
 
-/** `state=open&state=closed` is what many clients send for a list. */
+/**
+ * The rule for a parameter that occurs twice. Many clients send a list as `state=open&state=closed`, so the rule shows
+ * the right form.
+ */
 function onceRule(example: string | undefined): string {
   if (example === undefined) return 'must be given once';
   return `must be given once, with commas between its values: ${example}`;
 }
 
-/** Names of orders begin with `#`: `order_name=#1001` is empty, because the rest is the fragment of the address. */
+/**
+ * Parameters whose values may be names of orders, which begin with `#`. `order_name=#1001` arrives empty, because `#`
+ * begins the fragment of an address.
+ */
 const NAMES_ORDERS: ReadonlySet<string> = new Set(['order_name', 'query']);
 
 function emptyRule(name: string): string {

@@ -3,14 +3,14 @@ import { InvalidParameter, type Page, parametersIn, type QueryResult, readQuery 
 
 /** Selects replays and backfills, and a page of them. */
 export interface ReplaysQuery extends Page {
-  /** 0 for those of all webhooks. */
+  /** Id of a webhook; 0 selects the jobs of all webhooks. */
   readonly webhookId: bigint;
 }
 
 /** The parameters of the query. */
 export const REPLAYS_PARAMETERS = ['webhook_id', 'limit', 'cursor'] as const;
 
-/** Parses the query of a list of replays: each known parameter at most once, and not empty. */
+/** Parses the query of a list of replays. Each known parameter may occur once, and must not be empty. */
 export function readReplaysQuery(query: URLSearchParams): QueryResult<ReplaysQuery> {
   return readQuery(() => {
     const parameters = parametersIn(query, REPLAYS_PARAMETERS);

@@ -8,7 +8,9 @@ import {
 } from '../vocabulary.ts';
 import { amount, nullableId, nullableText, means as of, time } from './response-fields.ts';
 
-/** Rows of the list of returns: an addition to the interface. They name no person; return details do. */
+/**
+ * Rows of the list of returns: an addition to the interface. Unlike return details, they contain no names of people.
+ */
 
 const totals = {
   total: of(amount(), 'Total cost of the return: net value of the items, plus shipping, minus fee'),

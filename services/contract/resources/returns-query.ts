@@ -4,18 +4,18 @@ import { SEARCH_TEXT_MAX } from '../limits.ts';
 import { LABEL_STATUSES, RETURN_STATES } from '../vocabulary.ts';
 import { InvalidParameter, type Page, parametersIn, type QueryResult, readQuery } from './query.ts';
 
-/** The orders of a list of returns; `-` is the latest first. */
+/** The possible orders of a list of returns. `-` means the latest first. */
 export const RETURN_SORTS = ['-created_at', 'created_at', '-updated_at', 'updated_at'] as const;
-/** Whether a list has archived returns, which are the closed ones. */
+/** Whether a list contains archived returns. A closed return is archived. */
 export const ARCHIVED_FILTERS = ['exclude', 'include', 'only'] as const;
 
 /** Selects returns, and a page of them. */
 export interface ReturnsListQuery extends Page {
-  /** Empty for all states. */
+  /** Only returns in these states; empty for all states. */
   readonly states: readonly (typeof RETURN_STATES)[number][];
-  /** Statuses of the newest label; empty for all. */
+  /** Only returns whose newest label has one of these statuses; empty for all. */
   readonly labelStatuses: readonly (typeof LABEL_STATUSES)[number][];
-  /** Undefined: archived returns only if the states include closed. */
+  /** When undefined, the list contains archived returns only if the states include `closed`. */
   readonly archived: (typeof ARCHIVED_FILTERS)[number] | undefined;
   /** Inclusive. */
   readonly createdFrom: Date | undefined;
@@ -27,8 +27,8 @@ export interface ReturnsListQuery extends Page {
   readonly updatedTo: Date | undefined;
   readonly destinationId: bigint | undefined;
   /**
-   * A whole order name with or without `#`, tracking number or e-mail address, or a part of a title or of the shopper's
-   * name; empty for all.
+   * A whole order name with or without `#`, a whole tracking number or e-mail address, or a part of a title or of the
+   * shopper's name. Empty for all returns.
    */
   readonly query: string;
   readonly sort: (typeof RETURN_SORTS)[number];
@@ -40,7 +40,7 @@ export const RETURNS_PARAMETERS = [
   ...['created_from', 'created_to', 'updated_from', 'updated_to'],
 ] as const;
 
-/** Parses the query of a list of returns: each known parameter at most once, and not empty. */
+/** Parses the query of a list of returns. Each known parameter may occur once, and must not be empty. */
 export function readReturnsQuery(query: URLSearchParams): QueryResult<ReturnsListQuery> {
   return readQuery(() => {
     const parameters = parametersIn<string>(query, RETURNS_PARAMETERS, {

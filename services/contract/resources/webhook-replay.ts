@@ -15,7 +15,7 @@ import { id as jobId, means, nullableId, nullableText, time } from './response-f
 
 const only = (what: string) => ({ description: `Only deliveries ${what}; of all when absent` });
 
-/** The fields that a backfill does not take, because its webhook determines them. */
+/** The fields that a backfill does not have, because its webhook determines them. */
 const REPLAY_ONLY = ['url', 'topic', 'trigger', 'states', 'return_id'] as const;
 
 export const replayBody = z
@@ -63,7 +63,7 @@ interface Combined {
   readonly [other: string]: unknown;
 }
 
-/** What is wrong with the combination of valid fields: the field and its rule. */
+/** Checks fields that depend on one another. Returns the field and the rule of each fault. */
 export function replayFaults({ kind, webhook_id, from, to, ...rest }: Combined) {
   const faults: { readonly field: string; readonly message: string }[] = [];
   if (from && to && from >= to) faults.push({ field: 'to', message: 'must be after from' });
@@ -85,7 +85,7 @@ const kind = means(
   '`replay` sends ended deliveries again; `backfill` sends stored events that a webhook did not get',
 );
 
-/** The filter of a job. A backfill has only its webhook, its pair and the times. */
+/** The filter of a job. That of a backfill has only its webhook, the webhook's topic and trigger, and the times. */
 const selected = (what: string) => `Only deliveries ${what}; of all when null`;
 const filter = z.object({
   webhook_id: means(nullableId(), selected('of this webhook')),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { means } from './response-fields.ts';
 
-/** What a retry of the waiting deliveries of a webhook did: an addition to the interface. */
+/** The result of a retry of a webhook's waiting deliveries: an addition to the interface. */
 export const webhookRetry = z
   .object({
     deliveries: means(

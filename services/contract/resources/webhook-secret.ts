@@ -7,7 +7,7 @@ import { time } from './response-fields.ts';
 
 const OVERLAP_RULE = `must be a whole number from 0 to ${SECRET_OVERLAP_HOURS_MAX}`;
 
-/** How long earlier secrets sign after a rotation. */
+/** How long earlier secrets continue to sign after a rotation. */
 export function overlapHours() {
   return z
     .int({ error: typed(OVERLAP_RULE.replace('must be ', '')) })

@@ -2,7 +2,10 @@ import { z } from 'zod';
 import { TRIGGERS } from '../vocabulary.ts';
 import { choice } from './fields.ts';
 
-/** Body of a test event: an addition to the interface. The webhooks service checks that the topic delivers the trigger. */
+/**
+ * Body of a test event: an addition to the interface. The webhooks service checks whether the topic delivers the
+ * trigger.
+ */
 export const webhookTestBody = z
   .object({
     trigger: choice(TRIGGERS).nullish().meta({

@@ -10,8 +10,8 @@ import { choice, requiredText } from './fields.ts';
 import { id, means, nullableText, requiredTime, time } from './response-fields.ts';
 
 /**
- * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are validated separately. The
- * webhooks service validates the address, after all other fields are valid.
+ * Body of create and update webhook (interface: Webhook subscription). Topic and trigger are validated independently.
+ * The webhooks service validates the address, after all other fields are valid.
  */
 export const webhookBody = z
   .object({
@@ -42,7 +42,7 @@ const fields = {
   ),
 };
 
-/** The fields of a subscription that the interface names. */
+/** The fields of a subscription in the interface. */
 export const webhookFields = z.object(fields);
 export type WebhookFields = z.infer<typeof webhookFields>;
 
@@ -50,14 +50,14 @@ const delivers = z.boolean().meta({
   description: 'False when the topic never delivers the trigger: then nothing is sent',
 });
 
-/** Update has no body, so its response has the payload version in this header. */
+/** The header with the payload version. The response of update webhook has it, because that response has no body. */
 export const PAYLOAD_VERSION_HEADER = 'X-Service-Payload-Version';
 
 const payloadVersion = z.string().meta({
   description: "The API version that shapes the payloads of later events: the shop's",
 });
 
-/** A subscription and how its deliveries fare: all but the first five are additions to the interface. */
+/** A subscription with the state of its deliveries. All fields except the first five are additions to the interface. */
 export const webhook = z
   .object({
     ...fields,

@@ -5,11 +5,11 @@ import { TRIGGER_TEXTS } from './trigger-texts.ts';
 const TOPIC_HEAD = '| Topic | Triggers | Body, besides `topic` and `trigger` |';
 const TRIGGER_HEAD = '| Trigger | Sent when |';
 
-/** Payloads with more fields than this are described without the names of their fields. */
+/** The table names the fields of a payload only when it has at most this many. */
 const MAX_NAMED = 12;
 
 /**
- * Returns docs/delivery.md with its tables of topics and triggers written again.
+ * Returns docs/delivery.md with new tables of topics and triggers.
  *
  * @throws Error when the page has no such table.
  */
@@ -31,7 +31,7 @@ function coded(names: readonly string[]): string {
   return names.map((name) => `\`${name}\``).join(', ');
 }
 
-/** Replaces the table with the same head. */
+/** Replaces the table that has the same head. */
 function withTable(page: string, lines: readonly string[]): string {
   const [head = ''] = lines;
   const start = page.indexOf(`\n${head}\n`) + 1;

@@ -12,7 +12,7 @@ const money = z.object({
   currency: means(nullableText(), 'Currency of the shop, an ISO 4217 code; null when unknown'),
 });
 
-/** For third-party label providers. */
+/** The topic for third-party label providers. */
 export const labelRequest: TopicShape = {
   about: 'What a label provider needs to make a label: addresses, parcel, products.',
   triggers: ['label.request.issued', 'label.request.cancelled'],

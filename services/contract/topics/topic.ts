@@ -5,21 +5,21 @@ import { means, nullableId } from '../resources/response-fields.ts';
 import { idNumber } from '../views/values.ts';
 import type { Trigger } from '../vocabulary.ts';
 
-/** A topic of webhooks: which events it delivers, and their payload in the newest shape. */
+/** A topic of webhooks: the events that it delivers, and the newest form of its payload. */
 export interface TopicShape {
-  /** What the payload has, in a sentence: for the portal and docs/delivery.md. */
+  /** One sentence about the payload, for the portal and docs/delivery.md. */
   readonly about: string;
   readonly triggers: readonly Trigger[];
   /** The fields of the payload, without `topic` and `trigger`. */
   readonly schema: z.ZodRawShape;
-  /** Returns these fields for an event; undefined when the event does not have the data. */
+  /** Returns these fields for an event; undefined when the event lacks the data for them. */
   build(event: Event, snapshot: Return | undefined): object | undefined;
 }
 
 export const shopId = means(z.int(), 'The shop');
 export const returnId = means(z.int(), 'The return');
 
-/** The order of a return. */
+/** The fields about the order of a return. */
 export const order = {
   order_id: means(nullableId(), 'Identifier of the order in this service'),
   provider_order_id: means(

@@ -18,7 +18,7 @@ import {
 import { labelRequest } from './label-request.ts';
 import { known, order, orderOf, returnId, shopId, type TopicShape } from './topic.ts';
 
-/** What each topic of webhooks delivers (interface: Events). */
+/** The topics of webhooks and what each delivers (interface: Events). */
 export const TOPIC_SHAPES: Readonly<Record<Topic, TopicShape>> = {
   return: {
     about: 'The whole return: items, amounts, labels, dispositions, customer.',
@@ -178,8 +178,8 @@ export const TOPIC_SHAPES: Readonly<Record<Topic, TopicShape>> = {
 };
 
 /**
- * Whether a subscription to this pair gets deliveries: the payload of the topic can be built from the events of the
- * trigger.
+ * Whether a subscription to this topic and trigger gets deliveries. It gets none when the events of the trigger lack
+ * the data for the topic's payload.
  */
 export function delivers(topic: string, trigger: string): boolean {
   return triggersOf(topic).some((one) => one === trigger);
@@ -191,9 +191,10 @@ export function triggersOf(topic: string): readonly Trigger[] {
 }
 
 /**
- * The payload of `topic` for an event, in the newest form; `shapePayload` converts it to a shop's version. `snapshot`
- * is that of the event, or the stored one when it was too large for the event. Undefined when this topic cannot be
- * built from this event.
+ * The payload of `topic` for an event, in the newest form. `shapePayload` converts it to a shop's version.
+ *
+ * @param snapshot the return in the event, or the stored one when it was too large for the event.
+ * @returns undefined when the event lacks the data for this topic.
  */
 export function payloadOf(
   topic: string,

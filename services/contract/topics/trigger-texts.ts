@@ -1,6 +1,9 @@
 import type { Trigger } from '../vocabulary.ts';
 
-/** When the event of each trigger is sent: a sentence for the portal, and what docs/delivery.md adds to it. */
+/**
+ * When the event of each trigger is sent: one sentence for the portal, and sometimes a second text that only
+ * docs/delivery.md has.
+ */
 export const TRIGGER_TEXTS: Readonly<Record<Trigger, readonly [string, string?]>> = {
   'return.created': ['A return is submitted.'],
   'return.updated': [

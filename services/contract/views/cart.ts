@@ -2,7 +2,7 @@ import type { Cart, CartEntry } from '../../../proto/gen/rms/carts/v1/carts_pb.t
 import { parseExactJson } from '../exact-json.ts';
 import type { CartObject } from '../resources/cart.ts';
 
-/** Interface: Cart. `data` is the request; has `shopify` only when the request has it. */
+/** A cart in responses (interface: Cart). `data` repeats the request. It has `shopify` only when the request had it. */
 export function cartView(cart: Cart): CartObject {
   const data = { cart: cart.entries.map(entryView) };
   if (cart.shopifyNull) return { token: cart.token, data: { ...data, shopify: null } };

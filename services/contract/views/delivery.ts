@@ -9,7 +9,7 @@ import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { idNumber, iso, requiredIso, textOrNull, word } from './values.ts';
 
 /**
- * A delivery as partners see it: without url, headers, body and response, which only members of the shop see.
+ * A delivery as partners see it. It lacks url, headers, body and response, which only members of the shop may see.
  *
  * @throws when a required field is missing.
  */

@@ -6,7 +6,7 @@ import type { Address } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DestinationObject } from '../resources/destination.ts';
 import { idNumber } from './values.ts';
 
-/** Interface: Destination. */
+/** A destination in responses (interface: Destination). */
 export function destinationView(destination: Destination): DestinationObject {
   return {
     id: Number(destination.id),
@@ -18,7 +18,7 @@ export function destinationView(destination: Destination): DestinationObject {
   };
 }
 
-/** An address without its phone, which no response contains. Unknown parts are empty texts. */
+/** An address without its phone number, which no response contains. Unknown parts are empty texts. */
 export function addressView(address: Address | undefined): DestinationObject['address'] {
   return {
     name: address?.name ?? '',

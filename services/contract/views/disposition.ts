@@ -4,7 +4,7 @@ import type { DispositionEntry } from '../resources/disposition.ts';
 import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
 import { iso, word } from './values.ts';
 
-/** One entry of the response of assess. Throws for a record without an outcome, which must not exist. */
+/** One entry of the response of assess dispositions. Throws for a record without an outcome, which should not exist. */
 export function dispositionView(record: DispositionRecord): DispositionEntry {
   const { disposition, lineItemId } = record;
   const outcome = word(DispositionOutcomeSchema, disposition?.outcome ?? 0, DISPOSITION_OUTCOMES);

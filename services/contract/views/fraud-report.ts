@@ -4,7 +4,9 @@ import type { FraudReportObject } from '../resources/fraud-report.ts';
 import { isoTime } from '../time.ts';
 import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 
-/** Interface: Fraud report. Throws for a report without a time, which must not exist. */
+/**
+ * A fraud report in responses (interface: Fraud report). Throws for a report without a time, which should not exist.
+ */
 export function fraudReportView(report: Report): FraudReportObject {
   if (!report.createdAt) throw new Error(`fraud report ${report.id} has no time`);
   return {

@@ -5,46 +5,49 @@ import { isoTime, plainTime } from '../time.ts';
 
 // Converts single values of messages to values of the public interface.
 
-/** An id as a JSON number; 0 means unknown. Stored ids never exceed 2^53 - 1. */
+/** An id as a JSON number; null for 0, which means unknown. Stored ids never exceed 2^53 - 1. */
 export function idNumber(id: bigint): number | null {
   return id === 0n ? null : Number(id);
 }
 
-/** An id that is a string in the interface; 0 means unknown. */
+/** An id that the interface writes as a string; null for 0, which means unknown. */
 export function idText(id: bigint): string | null {
   return id === 0n ? null : id.toString();
 }
 
-/** A text; empty or absent means unknown. */
+/** A text; null for an empty or absent one, which means unknown. */
 export function textOrNull(text: string | undefined): string | null {
   return text === undefined || text === '' ? null : text;
 }
 
-/** `YYYY-MM-DDThh:mm:ss+00:00`, or null. */
+/** A time as `YYYY-MM-DDThh:mm:ss+00:00`; null when it is absent. */
 export function iso(time: Timestamp | undefined): string | null {
   return time ? isoTime(timestampDate(time)) : null;
 }
 
-/** `YYYY-MM-DDThh:mm:ss+00:00`. Throws when the time is missing, which is a bug. @param field the object, for the error. */
+/**
+ * A time as `YYYY-MM-DDThh:mm:ss+00:00`. Throws when it is absent, which is a bug. @param field name of the object in
+ * the error.
+ */
 export function requiredIso(time: Timestamp | undefined, field: string): string {
   if (!time) throw new Error(`${field} without its time`);
   return isoTime(timestampDate(time));
 }
 
-/** `YYYY-MM-DD hh:mm:ss`, or null. */
+/** A time as `YYYY-MM-DD hh:mm:ss`; null when it is absent. */
 export function plain(time: Timestamp | undefined): string | null {
   return time ? plainTime(timestampDate(time)) : null;
 }
 
-/** Zero with the currency's ISO 4217 decimals; two for an unknown code. */
+/** Zero with the ISO 4217 decimals of the currency. An unknown currency has two. */
 export function zero(currency: string): string {
   const digits = code(currency)?.digits ?? 2;
   return digits === 0 ? '0' : `0.${'0'.repeat(digits)}`;
 }
 
 /**
- * The public text of an enum value: its name in lower case (`RETURN_STATE_OPEN` is `open`). null for
- * unspecified and for unknown values. `words` narrows the type to the documented texts.
+ * The public text of an enum value: its name in lower case (`RETURN_STATE_OPEN` is `open`). Null for an unspecified or
+ * unknown value. `words` narrows the type to the documented texts.
  */
 export function word<const T extends readonly string[]>(
   desc: DescEnum,

@@ -10,7 +10,10 @@ import { triggersOf } from '../topics/topics.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { iso, requiredIso, textOrNull } from './values.ts';
 
-/** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */
+/**
+ * The fields of a subscription in the interface (interface: Webhook subscription). Throws for a topic or trigger that
+ * is not in the interface.
+ */
 export function webhookFieldsView(subscription: Subscription): WebhookFields {
   const topic = TOPICS.find((name) => name === subscription.topic);
   const trigger = TRIGGERS.find((name) => name === subscription.trigger);
@@ -26,7 +29,7 @@ export function webhookFieldsView(subscription: Subscription): WebhookFields {
   };
 }
 
-/** The response of create, with the secret. */
+/** The response of create webhook, with the secret. */
 export function createdWebhookView(
   subscription: Subscription,
   o: {
@@ -45,7 +48,7 @@ export function createdWebhookView(
 }
 
 /**
- * What will not work as it was probably meant, in sentences in ASCII.
+ * Warnings about a subscription that probably does not do what its owner wanted. Each is a sentence in ASCII.
  *
  * @param equal ids of the shop's other subscriptions with the same address, topic and trigger.
  */
@@ -61,7 +64,7 @@ export function warningsOf(
   return equal.length === 0 ? [] : [{ code: 'DUPLICATE', message: duplicateOf(equal) }];
 }
 
-/** Ids in a warning. A shop may have a hundred equal subscriptions. */
+/** Maximum number of ids in a warning. A shop may have a hundred equal subscriptions. */
 const NAMED_MAX = 5;
 
 function duplicateOf(equal: readonly bigint[]): string {
@@ -74,7 +77,7 @@ function duplicateOf(equal: readonly bigint[]): string {
   return `${who} the same address, topic and trigger: each event is sent to it ${times} active, each time with another webhook-id.`;
 }
 
-/** A subscription and how its deliveries fare. Throws when the message has no health. */
+/** A subscription with the state of its deliveries. Throws when the message has no health. */
 export function webhookView(subscription: Subscription): Webhook {
   const { health } = subscription;
   if (!health) throw new Error(`subscription ${subscription.id} without its health`);
@@ -95,14 +98,14 @@ export function webhookView(subscription: Subscription): Webhook {
   };
 }
 
-/** The health of a subscription, for REST, tools and the portal. `healthy` also if nothing was attempted. */
+/** The health of a subscription, for REST, MCP tools and the portal. It is `healthy` when nothing was attempted. */
 export function healthOf({ status, failures, health }: Subscription): Webhook['health'] {
   if (status === SubscriptionStatus.INACTIVE) return 'inactive';
   if (health?.pausedSince) return 'paused';
   return failures > 0 ? 'failing' : 'healthy';
 }
 
-/** A share with four decimals, rounded down; null when nothing counts. */
+/** The success rate: a number with four decimals, rounded down; null when no delivery counts. */
 function rateOf({ counted, delivered }: SubscriptionHealth): number | null {
   return counted === 0 ? null : Math.floor((delivered / counted) * 10_000) / 10_000;
 }
