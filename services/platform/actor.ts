@@ -2,19 +2,20 @@ import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { enumText } from './enum-text.ts';
 import { cleanText, fits } from './text.ts';
 
-/** Longest id or name of an actor, in characters. Both are stored with everything that the actor does. */
+/** Maximum length of an actor's id and name. Both are stored with everything that the actor does. Characters. */
 const MAX_ACTOR_TEXT = 200;
 
 const KINDS: ReadonlySet<number> = new Set(
   Actor_KindSchema.values.map(({ number }) => number).filter((number) => number !== 0),
 );
 
-/** How the kind of an actor is written in the database. */
+/** Converts the kind of an actor to its text in the database, and back. */
 export const actorKindText = enumText(Actor_KindSchema);
 
 /**
- * Returns the rule that an actor of a request breaks, as text that follows the name of the field. Returns undefined for
- * a valid actor: a known kind, an id of 1 to 200 characters, a name and a program of at most 200, all storable.
+ * Returns the rule that an actor in a request breaks, as the text after the name of the field. Returns undefined for a
+ * valid actor: it has a known kind, an id of 1 to 200 characters, and a name and a program of at most 200 characters,
+ * and all texts can be stored.
  */
 export function brokenActorRule(actor: unknown): string | undefined {
   if (!isObject(actor)) return 'is required';

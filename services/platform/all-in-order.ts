@@ -1,6 +1,7 @@
 /**
- * Like `Promise.all`, but waits for all promises, and rejects with the failure that is first in the list, not first in
- * time. When statements depend on one another, the first failed one holds the cause.
+ * Like `Promise.all`, with two differences: it waits for all promises, and it rejects with the failure that is first in
+ * the list, not first in time. When statements depend on one another, the first failed statement in the list has the
+ * cause.
  */
 export async function allInOrder<const T extends readonly unknown[]>(
   promises: readonly [...{ [K in keyof T]: Promise<T[K]> }],

@@ -9,45 +9,45 @@ import { within } from './within.ts';
 import { startLoop, type Worker } from './worker.ts';
 
 export interface BackgroundOptions {
-  /** The service and its schema. */
+  /** The name of the service, which is also that of its schema. */
   readonly name: string;
   readonly pool: pg.Pool;
-  /** Further pools whose commits are relayed. */
+  /** Additional pools whose commits notify the relay. */
   readonly writers?: readonly pg.Pool[];
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** Whether the service has an outbox to relay. */
+  /** Whether the service has an outbox, so that it needs a relay. */
   readonly publishes: boolean;
   /** How long published events are kept. Days. */
   readonly retentionDays: number;
   readonly workers: readonly Worker[] | (() => Promise<readonly Worker[]>);
 }
 
-/** The work of a service besides serving calls. */
+/** The work of a service that no call causes. */
 export interface Background {
-  /** Whether the schema fits the code, so that the work has started. */
+  /** Whether the work has started, because the schema fits the code. */
   isRunning(): boolean;
-  /** Stops the workers: starts no new work and waits up to 20 s for the work in flight. */
+  /** Stops the workers: they start no new work. Waits up to 20 s for the work in flight. */
   stopWorkers(): Promise<void>;
   /** Publishes the rest of the outbox for up to 5 s, then releases the leases. */
   stopRelay(): Promise<void>;
 }
 
-/** How often a schema that does not fit is checked again. Milliseconds. */
+/** How often the schema is checked again until it fits. Milliseconds. */
 const RECHECK_MS = 1_000;
 
-/** The limits of a stop. Milliseconds. */
+/** Maximum times of the steps of a stop. Milliseconds. */
 const DRAIN_MS = 20_000;
 const FLUSH_MS = 5_000;
 
 /**
  * Starts the background work as soon as the schema fits the code.
  *
- * The check ends with the first success. A release migrates before its pods are replaced, and running pods continue,
- * because migrations work with the code before them.
+ * The schema is not checked again after that. A release migrates the schema before it replaces the pods, and the
+ * running pods continue, because migrations work with the code before them.
  *
- * Resolves after the first check. @throws the error of the start of the work, if the schema fits at the first check.
+ * Resolves after the first check. @throws the error of the start of the work, when the schema fits at the first check.
  */
 export async function startBackground(o: BackgroundOptions): Promise<Background> {
   let relay: Relay | undefined;
@@ -100,7 +100,10 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
   };
 }
 
-/** Whether the schema fits. When the database is unavailable, the caller checks again later. */
+/**
+ * Whether the schema fits the code. Returns false while the database is unavailable, so that `startBackground` checks
+ * again.
+ */
 async function fits(o: BackgroundOptions): Promise<boolean> {
   try {
     const { state, detail } = await schemaState(o.pool, o.name);

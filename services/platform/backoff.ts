@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** A number from 0 to below 1. Tests inject their own. */
+/** Returns a number from 0 to below 1. Tests inject their own. */
 export type Random = () => number;
 
 /**
- * Changes a pause at random, so that those who failed together do not try again at the same moment. Takes and returns
+ * Makes a pause random, so that processes that failed together do not try again at the same moment. Takes and returns
  * milliseconds.
  */
 export type Jitter = (pauseMs: number, random?: Random) => number;
 
-/** Returns the pause unchanged, for callers that must end it at the same moment. */
+/** Returns the pause unchanged, for waiters whose pauses must end at the same moment. */
 export const noJitter: Jitter = (pauseMs) => pauseMs;
 
 /** Returns a time between half of the pause and the whole pause. */
@@ -18,14 +18,14 @@ export const equalJitter: Jitter = (pauseMs, random = Math.random) =>
 
 const ADDED = 0.2;
 
-/** Adds up to a fifth to the pause, for pauses that must never be shortened. */
+/** Adds up to a fifth to the pause. For pauses that must never be shortened. */
 export const addedJitter: Jitter = (pauseMs, random = Math.random) =>
   pauseMs + Math.floor(pauseMs * ADDED * random());
 
 /** The pause after the first, second … failure in a row. Milliseconds. */
 export type Backoff = (failures: number) => number;
 
-/** The pause doubles with each failure up to the longest, before the jitter. */
+/** Creates a backoff. Before the jitter, the pause doubles with each failure, up to `longestMs`. */
 export function createBackoff(o: {
   readonly firstMs: number;
   readonly longestMs: number;
@@ -37,7 +37,7 @@ export function createBackoff(o: {
 
 export interface RetryOptions {
   readonly backoff: Backoff;
-  /** Whether the work may succeed later. Called after each failure. */
+  /** Whether the work may succeed at the next try. Called after each failure. */
   readonly isTransient: (error: unknown, failures: number) => boolean;
   /** Ends the pause and the retries. */
   readonly signal?: AbortSignal;

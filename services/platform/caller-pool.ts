@@ -4,27 +4,32 @@ import { currentCaller } from './caller.ts';
 import { overloaded } from './errors.ts';
 import { NoPermit, Permits, type Release } from './permits.ts';
 
-/** At least this many callers may wait for a connection: 128 reads and 128 other calls. */
+/** Minimum number of callers that may wait for a connection: 128 reads and 128 other calls. */
 const MAX_WAITING = 256;
-/** The same time as `createPool` waits for a connection. Milliseconds. */
+/** How long a caller waits for a connection. `createPool` waits as long. Milliseconds. */
 const WAIT_MS = 5_000;
-/** Transactions may use this part of the pool. The rest stays free for reads while transactions wait for locks. */
+/** The part of the pool that transactions may use. The rest is for reads, also while transactions wait for locks. */
 const TRANSACTION_SHARE = 0.75;
 
-/** A statement gets this time to end after its caller disconnected, because most statements end soon. Milliseconds. */
+/**
+ * After its caller has disconnected, a statement has this time to end before it is cancelled, because most statements
+ * end soon. Milliseconds.
+ */
 const GRACE_MS = 100;
-/** A cancellation between two statements has no effect, so it is repeated after this time. Milliseconds. */
+/**
+ * A cancellation that arrives between two statements has no effect. So it is repeated after this time. Milliseconds.
+ */
 const CANCEL_AGAIN_MS = 500;
 
-/** The permits of pools that serve callers. */
+/** The permits of each pool that serves callers. */
 const permitsOf = new WeakMap<pg.Pool, { connections: Permits; transactions: Permits }>();
 
 /**
- * Makes a pool serve callers. A caller that has disconnected gets no connection and stops waiting for one. The
- * statement on its connection is cancelled. The number of waiting callers is limited, and so is the number of
- * connections for transactions.
+ * Makes a pool serve callers. A caller that has disconnected gets no connection and stops waiting for one, and a
+ * statement that runs for it is cancelled. The number of waiting callers is limited. So is the number of connections
+ * for transactions.
  *
- * @param background sends the cancellations. Callers cannot use up its connections.
+ * @param background sends the cancellations, because callers cannot use up its connections.
  * @param calls maximum number of concurrent calls. All of them may wait.
  */
 export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAITING): pg.Pool {
@@ -64,13 +69,13 @@ type Callback = (
   done: (destroy?: Error | boolean) => void,
 ) => void;
 
-/** Takes a permit for one transaction. Pools that do not serve callers need none. */
+/** Takes a permit for one transaction. A pool that does not serve callers needs no permit. */
 export async function takeTransaction(pool: pg.Pool): Promise<Release> {
   const bounds = permitsOf.get(pool);
   return bounds ? takeFor(currentCaller(), bounds.transactions) : () => {};
 }
 
-/** Returns how many callers wait for a connection of the pool, or for a transaction. */
+/** Returns how many callers wait, for a connection of the pool or for a transaction. */
 export function waitingFor(pool: pg.Pool): number {
   const bounds = permitsOf.get(pool);
   const waiting = bounds ? bounds.connections.waiting() + bounds.transactions.waiting() : 0;
@@ -87,12 +92,14 @@ async function takeFor(caller: AbortSignal | undefined, permits: Permits): Promi
   }
 }
 
-/** Ends the work of a caller. The caller does not receive this error. */
+/** The error that ends the work for a caller that disconnected. Nobody receives it. */
 function callerDisconnected(): ConnectError {
   return new ConnectError('the caller disconnected', Code.Canceled);
 }
 
-/** Lends a connection to a caller until its release. Cancels the statement if the caller disconnects first. */
+/**
+ * Gives a connection to a caller until the caller releases it. Cancels the statement when the caller disconnects first.
+ */
 function lend(
   client: pg.PoolClient,
   o: { caller: AbortSignal | undefined; permit: Release; background: pg.Pool },
@@ -128,7 +135,7 @@ function lend(
       release(destroy);
       permit();
     };
-    // A pending cancellation must not reach the next user of the connection.
+    // Wait for a pending cancellation, because it must not reach the next user of the connection.
     if (cancelling !== undefined) void cancelling.then(returnToPool);
     else returnToPool();
   };

@@ -1,15 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Interceptor } from '@connectrpc/connect';
 
-/** The caller of the current work. The signal aborts when the caller disconnects or its deadline passes. */
+/**
+ * The caller of the current work, as a signal. The signal aborts when the caller disconnects or its deadline passes.
+ */
 const callers = new AsyncLocalStorage<AbortSignal | undefined>();
 
-/** Runs work for a caller. Its statements and its calls to other services may end when the caller disconnects. */
+/** Runs work for a caller. Its statements, and its calls to other services, may end when the caller disconnects. */
 export function forCaller<T>(caller: AbortSignal, work: () => T): T {
   return callers.run(caller, work);
 }
 
-/** Runs work that continues when the caller disconnects, such as work that several callers share. */
+/** Runs work that continues when the caller disconnects. An example is work that several callers share. */
 export function withoutCaller<T>(work: () => T): T {
   return callers.run(undefined, work);
 }
@@ -19,7 +21,7 @@ export function currentCaller(): AbortSignal | undefined {
   return callers.getStore();
 }
 
-/** Server interceptor: runs handlers for the caller, until its deadline. */
+/** Server interceptor: runs the handler as work for the caller, until the caller's deadline. */
 export function callerScope(): Interceptor {
   return (next) => (req) => forCaller(req.signal, () => next(req));
 }

@@ -1,10 +1,10 @@
-/** The settings that a client of a server has. */
+/** The names of the settings that a client of a server has, for error messages. */
 export interface CertificateSettings {
-  /** `PostgreSQL` */
+  /** Name of the server, such as `PostgreSQL`. */
   readonly server: string;
-  /** The setting that names its authorities. */
+  /** The setting with the authorities of the server's certificate. */
   readonly authority: string;
-  /** The setting that names its host. */
+  /** The setting with the host of the server. */
   readonly host: string;
 }
 
@@ -17,8 +17,8 @@ const UNKNOWN_AUTHORITY = [
 ];
 
 /**
- * A listener for errors of a connection. When the server's certificate was not accepted, it makes the message name the
- * setting: Node's own advice is about other programs.
+ * Returns a listener for errors of a connection. When the server's certificate was not accepted, the listener adds the
+ * name of the setting to the message, because Node's own advice does not fit this program.
  */
 export function namingSetting(o: CertificateSettings): (error: Error) => void {
   return (error) => {

@@ -4,10 +4,10 @@ import { INTERNAL_CALLERS } from './grpc/callers.ts';
 import { keyringText, parseKeys } from './keyring.ts';
 import { transportProblems, transportShape } from './transport-security.ts';
 
-/** The parsed variables of a shape. The options of a process are its settings, under the same names. */
+/** The parsed variables of a shape, under their own names. They are the options of a process. */
 export type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape>>;
 
-/** The environment is invalid, so the process cannot start. The message lists every problem, one per line. */
+/** The environment is invalid, so the process cannot start. The message lists every problem in its own line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
@@ -21,8 +21,8 @@ export class ConfigError extends Error {
 /**
  * Parses environment variables once, at start-up.
  *
- * An empty variable counts as unset. One error lists every missing or malformed variable with the expected form, never
- * with its value, so that an operator can correct all problems together.
+ * An empty variable counts as unset. The error lists every missing or malformed variable with its expected form, so
+ * that an operator can correct all problems together. It never contains a value.
  *
  * @throws ConfigError
  */
@@ -56,7 +56,7 @@ function problemOf(
     : `${name}: ${issue.message}${about}`;
 }
 
-/** Problems in the combination of the variables of the service identity; see {@link identityShape}. */
+/** Returns the problems of variables of the service identity that do not fit together; see {@link identityShape}. */
 function identityProblems(env: Record<string, unknown>): string[] {
   const production = env.NODE_ENV === 'production';
   const kind = env.SERVICE_AUTH ?? 'static';
@@ -74,7 +74,7 @@ function identityProblems(env: Record<string, unknown>): string[] {
 /** A TCP port; with 0 the kernel chooses a free one. */
 export const port = wholeNumber(0, 65_535);
 
-/** Address of the process's own database. */
+/** Address of the database of the process. */
 export const postgresUrl = z.url({
   protocol: /^postgres(ql)?$/,
   error: 'must be postgres://user:password@host:port/database',
@@ -93,7 +93,7 @@ export const calendarDay = z.iso
   .optional()
   .describe('Current day of the version calendar, for trials; not in production');
 
-/** `true` or `false`. */
+/** A variable whose value is `true` or `false`. */
 export const flag = z
   .enum(['true', 'false'], { error: 'must be true or false' })
   .transform((text) => text === 'true');
@@ -108,12 +108,12 @@ export function wholeNumber(min: number, max: number) {
     .refine((value) => value >= min && value <= max, error);
 }
 
-/** A length of time in milliseconds, within bounds. */
+/** A duration in milliseconds. Both bounds are allowed. */
 export function milliseconds(min: number, max: number) {
   return wholeNumber(min, max);
 }
 
-/** Values separated by commas. Blanks around them and empty values are dropped. */
+/** Values separated by commas. Blanks around values, and empty values, are dropped. */
 export const list = z.string().transform((text) =>
   text
     .split(',')
@@ -156,7 +156,7 @@ export const processShape = {
     ),
 };
 
-/** The variables of a process with a database. */
+/** The variables of every process with a database. */
 export const databaseShape = {
   DATABASE_URL: postgresUrl.describe('The own schema, logged in as its role'),
   DATABASE_POOL_MAX: wholeNumber(1, 200)
@@ -164,7 +164,7 @@ export const databaseShape = {
     .describe('Maximum number of connections that this process opens to the database'),
 };
 
-/** The variables of a process that publishes or listens. */
+/** The variables of every process that publishes or listens. */
 export const busShape = {
   ...kafkaSecurityShape,
   KAFKA_BROKERS: list
@@ -192,11 +192,11 @@ export const busShape = {
     .describe('Days for which published events are kept'),
 };
 
-/** A service account, or all accounts of a namespace. */
+/** Matches a service account, or all accounts of a namespace. */
 const SUBJECT = /^system:serviceaccount:[a-z0-9-]+:([a-z0-9.-]+|\*)$/;
 const ACCOUNT = /^(system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+)=([a-z-]+)$/;
 
-/** Parses `system:serviceaccount:logistics:labels=labels`, several separated by commas. */
+/** Parses `system:serviceaccount:logistics:labels=labels`. Several are separated by commas. */
 const serviceCallers = list.transform((entries, context) => {
   const callers = entries.map((entry) => ACCOUNT.exec(entry)?.slice(1) ?? []);
   const isKnown = (name = '') => INTERNAL_CALLERS.some((caller) => caller === name);
@@ -208,7 +208,7 @@ const serviceCallers = list.transform((entries, context) => {
   return new Map(callers.map(([account = '', name = '']) => [account, name]));
 });
 
-/** The variables by which a process proves to other processes that it is one of ours. */
+/** The variables by which a process proves to other processes that it is one of our own. */
 export const identityShape = {
   SERVICE_AUTH: z
     .enum(['static', 'kubernetes'], { error: 'must be static or kubernetes' })
@@ -260,7 +260,7 @@ export const identityShape = {
 /** Limits of the load on a process that serves gRPC calls. */
 const loadShape = {
   MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
-    // More than a gateway admits in a burst, because gateways reject requests first, and more cheaply.
+    // More than a gateway admits in a burst. Gateways should reject first, because their rejections cost less.
     .default(512)
     .describe(
       'Maximum number of reads in flight, and of other calls in flight; further calls are rejected',
@@ -285,5 +285,5 @@ export const serviceShape = {
   ...identityShape,
 };
 
-/** {@link serviceShape}, parsed. */
+/** The parsed variables of {@link serviceShape}. */
 export type ServiceConfig = Settings<typeof serviceShape>;

@@ -16,7 +16,10 @@ import { named, rowsOf, sql } from './sql.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
-/** Listeners remember handled events for longer than the publisher and Kafka keep them for a replay. */
+/**
+ * How long listeners remember handled events, in days: at least the first number, and longer by the second one than the
+ * publisher and Kafka keep events for a replay.
+ */
 const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
 
@@ -36,17 +39,17 @@ export interface ConsumeOptions<Locked = unknown> {
   readonly retentionDays: number;
   /**
    * Called before the transaction, so that no transaction waits for another service. Returns the events with the data
-   * of other services that the handler needs. May be called for events that were handled before.
+   * of other services that `handle` needs. May be called for events that were already handled.
    */
   readonly prepare?: (events: readonly Event[]) => Promise<readonly Event[]>;
   /**
-   * Starts statements that need not wait for the list of new events, so that they share its round trip. `handle` gets
-   * the result.
+   * Starts statements that need not wait for the list of new events. They are sent in one round trip with the statement
+   * that finds the new events. `handle` gets their result.
    */
   readonly lock?: (tx: pg.PoolClient, events: readonly Event[]) => Promise<Locked>;
   /**
-   * Handles new events, in order within each key, in the transaction that stores their ids. Skips unknown triggers.
-   * May be called again for the same events after it threw.
+   * Handles new events, in order within each key, in the transaction that stores their ids. Skips unknown triggers. May
+   * be called again for the same events after it threw.
    */
   handle(tx: pg.PoolClient, events: readonly Event[], locked: Locked): Promise<void>;
   /** Pauses between the tries of a failing record (tests). Milliseconds. */
@@ -54,9 +57,11 @@ export interface ConsumeOptions<Locked = unknown> {
 }
 
 /**
- * Listens to topics. Every event has its effect once, and a batch is one transaction. A record that fails three times,
- * with pauses between the tries, is stored as a poison record; records of other keys continue. During an outage no
- * tries are counted, and the bus waits. When the records of many keys fail in a row, that counts as an outage too.
+ * Listens to topics. Every event has its effect once, and a batch is one transaction.
+ *
+ * A record that fails three times, with pauses in between, is stored as a poison record. Records of other keys
+ * continue. During an outage failures do not count, and the bus waits. Failures of many keys in a row count as an
+ * outage, too.
  */
 export async function consumeEvents<Locked = unknown>(o: ConsumeOptions<Locked>): Promise<Worker> {
   const meter = o.telemetry.meter;
@@ -109,8 +114,8 @@ interface Consumer extends ConsumeOptions {
 }
 
 /**
- * Handles all records together. After a failure the bus passes the records of each key alone, so that no key waits for
- * another. The records of one key are then handled one by one, in order.
+ * Handles all records together. After a failure, the bus passes the records of each key alone, so that no key waits for
+ * another. This function then handles the records of the key one by one, in order.
  */
 async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): Promise<void> {
   const keys = new Set(records.map(({ topic, key }) => `${topic}\n${key}`));
@@ -127,7 +132,7 @@ async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): P
   for (const record of records) await handleOne(o, record);
 }
 
-/** Whether the error does not depend on the records, so that they can be handled later. */
+/** Whether the records did not cause the error, so that they can be handled later. */
 function isTransient(error: unknown): boolean {
   return isOutage(error) || isUnavailable(error);
 }
@@ -143,7 +148,7 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
       if (fresh.length > 0) await o.handle(tx, fresh, locked);
       return fresh;
     });
-  // The trace can continue only for a single event, because a batch has many causes.
+  // Continue the trace only for a single event. A batch has many causes.
   const alone = events.length === 1 && first !== undefined;
   const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
   if (handled.length > 0) o.failures.noteSuccess();
@@ -156,7 +161,7 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
   }
 }
 
-/** @throws an error that makes the bus wait before it passes this record and later ones again. */
+/** Handles one record. @throws an error that makes the bus wait before it passes this record and later ones again. */
 async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
   try {
     await handleEvents(o, [parseEvent(record.value)]);
@@ -174,7 +179,7 @@ async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
 async function storeAsPoison(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {
   await inTransaction(o.pool, async (tx) => {
     await storePoison(tx, { consumer: o.group, record, error, attempts: o.failures.attempts });
-    // The listener then skips duplicates of the event. Only a replay tries the record again.
+    // Remember the event as handled, so that the listener skips its duplicates. Only a replay tries the record again.
     const event = readEvent(record.value);
     if (event) await remember(tx, o.group, [event]);
   });
@@ -189,14 +194,17 @@ const eventRows = rowsOf<Event>({
   day: ['date', dayOfEvent],
 });
 
-/** Stores the ids of the events, and returns the new events. A second transaction with the same event waits. */
+/**
+ * Stores the ids of the events, and returns the new events. A second transaction with the same event waits for the
+ * first.
+ */
 async function remember(
   tx: Queryable,
   consumer: string,
   events: readonly Event[],
 ): Promise<Event[]> {
   const once = [...new Map(events.map((event) => [event.eventId, event])).values()];
-  // Sorted, so that two overlapping batches cannot deadlock.
+  // Sort the events, so that two overlapping batches cannot deadlock.
   const sorted = once.toSorted((a, b) => (a.eventId < b.eventId ? -1 : 1));
   const { rows } = await tx.query<{ event_id: string }>(
     named(

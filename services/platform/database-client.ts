@@ -7,7 +7,9 @@ const nameSetting = namingSetting({
   host: 'DATABASE_URL',
 });
 
-/** A client whose error names the setting when the certificate of PostgreSQL is not accepted. */
+/**
+ * A client of PostgreSQL. When the server's certificate is not accepted, its error contains the name of the setting.
+ */
 export class DatabaseClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);

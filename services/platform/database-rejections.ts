@@ -3,10 +3,10 @@ import type pg from 'pg';
 import type { Logger } from './log.ts';
 import { isRejectedByServer } from './outage.ts';
 
-/** How often the same cause is logged. Milliseconds. */
+/** Minimum time between two log lines about the same cause. Milliseconds. */
 const LOG_EVERY_MS = 30_000;
 
-/** Counts and logs why the database rejects logins or statements of this process, for operators. */
+/** Counts and logs for operators why the database rejects logins or statements of this process. */
 export interface DatabaseRejections {
   /** For {@link createPool}: called with every error from the server. */
   note(error: pg.DatabaseError): void;
@@ -14,8 +14,8 @@ export interface DatabaseRejections {
 }
 
 /**
- * Logs the role and the SQLSTATE of the first rejection of each SQLSTATE. Later it logs the number of rejections at most
- * every 30 s, because in an outage every statement fails.
+ * Logs the role and the SQLSTATE when a SQLSTATE occurs for the first time. Later it logs the number of such
+ * rejections, at most every 30 s, because in an outage every statement fails.
  *
  * @param databaseUrl contains the role and the database for the log. Its password is not read.
  */

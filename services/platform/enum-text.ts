@@ -1,12 +1,11 @@
 import type { GenEnum } from '@bufbuild/protobuf/codegenv2';
 
 /**
- * Translates a proto enum to the text in the database and back, by its descriptor: `RETURN_STATE_OPEN` and `open`.
+ * Translates a proto enum to its text in the database and back, by its descriptor: `RETURN_STATE_OPEN` is `open`.
  *
  * Zero (unspecified) has no text. A column stores it as null.
  *
- * @returns `toText` throws RangeError for unspecified and for unknown numbers; `fromText` throws RangeError for unknown
- *   texts.
+ * @returns `toText` throws RangeError for zero and unknown numbers; `fromText` throws RangeError for unknown texts.
  */
 export function enumText<T extends number>(
   desc: GenEnum<T>,
@@ -18,7 +17,7 @@ export function enumText<T extends number>(
     if (value.number === 0) continue;
     const text = value.name.slice(prefix).toLowerCase();
     texts.set(value.number, text);
-    // The descriptor types its numbers as plain numbers; they are the members of T.
+    // The type of the descriptor says only `number`, but the numbers are the members of T.
     numbers.set(text, value.number as T);
   }
   return {

@@ -2,16 +2,16 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 
 /**
- * An error on which the caller can act. Code, reason, text and field reach the caller of the RPC unchanged. The gateway
- * converts it to a REST response by its reason: `gateway/service-errors.ts`.
+ * An error on which a caller can act. Its code, reason, text and field reach the caller of the RPC unchanged. The
+ * gateway converts it to a REST response by its reason: `gateway/service-errors.ts`.
  *
- * Every other thrown error is a bug or an outage, and its text never leaves the process.
+ * Every other error is a bug or an outage. Its text never leaves the process.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
   readonly code: Code;
   readonly reason: ErrorReason;
-  /** Path of the invalid field, such as `lines[0].price`; empty when there is no single one. */
+  /** Path of the invalid field, such as `lines[0].price`; empty when the error is not about one field. */
   readonly field: string;
 
   constructor(
@@ -39,33 +39,33 @@ export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }
 
-/** For callers: returns the reason of a {@link DomainError}; undefined for other failures. */
+/** Used by clients: returns the reason of a {@link DomainError}; undefined for other failures. */
 export function reasonOf(error: unknown): ErrorReason | undefined {
   if (error instanceof DomainError) return error.reason;
   return infoOf(error)?.reason;
 }
 
-/** For callers: returns the field of a {@link DomainError}; undefined if the error has none. */
+/** Used by clients: returns the field of a {@link DomainError}; undefined when the error has none. */
 export function fieldOf(error: unknown): string | undefined {
   const field = error instanceof DomainError ? error.field : infoOf(error)?.field;
   return field === '' ? undefined : field;
 }
 
-/** Returns UNAVAILABLE for a call that was not started because too many are in flight. */
+/** The error for a call that was not started because too many calls are in flight (UNAVAILABLE). */
 export function overloaded(): ConnectError {
   const value = { reason: ErrorReason.OVERLOADED };
   const details = [{ desc: ErrorInfoSchema, value }];
   return new ConnectError('too many calls in flight', Code.Unavailable, undefined, details);
 }
 
-/** For callers: whether the service did not start the call because too many were in flight. */
+/** Used by clients: whether the service did not start the call, because too many calls were in flight. */
 export function isOverloaded(error: unknown): boolean {
   return reasonOf(error) === ErrorReason.OVERLOADED;
 }
 
 /**
- * For callers: whether the connection or a server had no memory or capacity for the call. Our own quotas use the same
- * code with a reason, so this function returns false for them.
+ * Used by clients: whether the connection or a server had no memory or capacity for the call. Our own quotas use the
+ * same code together with a reason. For them this function returns false.
  */
 export function isExhausted(error: unknown): boolean {
   return (
@@ -75,7 +75,10 @@ export function isExhausted(error: unknown): boolean {
   );
 }
 
-/** For callers: whether the service did not answer (unavailable, too slow, or the call was cancelled). */
+/**
+ * Used by clients: whether there was no response, because the service is unavailable or too slow, or the call was
+ * cancelled.
+ */
 export function isUnavailable(error: unknown): boolean {
   return error instanceof ConnectError && NO_RESPONSE.has(error.code);
 }

@@ -9,18 +9,18 @@ import { appliedIn, compare, releaseIn } from './schema-state.ts';
 import { SCHEMAS } from './schemas.ts';
 import { transportShape } from './transport-security.ts';
 
-/** Whether a rolling update from the running release to this release, and back, is possible. */
+/** Whether a rolling update from the running release to this release is possible, and back again. */
 export interface UpdateCheck {
   readonly isPossible: boolean;
-  /** One line for an operator. */
+  /** Explanation for an operator, in one line. */
   readonly detail: string;
 }
 
 /**
  * Checks every schema. An update is possible when each missing migration fits the running release. Then processes of
- * both releases can work with the migrated schema: before the update, during it, and after a rollback.
+ * both releases work with the migrated schema: before the update, during it, and after a rollback.
  *
- * @param db reads `schema_migrations` and `schema_release` of all schemas, as the migrator can.
+ * @param db reads `schema_migrations` and `schema_release` of all schemas. The migrator may do so.
  */
 export async function checkUpdate(db: Queryable, schemas = SCHEMAS): Promise<UpdateCheck> {
   let missing = 0;
@@ -29,7 +29,7 @@ export async function checkUpdate(db: Queryable, schemas = SCHEMAS): Promise<Upd
     const applied = await appliedIn(db, schema.name);
     const state = compare(schema.name, await migrationsOf(schema), applied);
     if (state.conflict) return notPossible(`from ${running} to ${RELEASE}`, state.conflict);
-    // No process uses a schema that was never migrated.
+    // A schema that was never migrated has no processes, so every migration fits.
     const unfit =
       applied.length === 0 ? [] : state.missing.filter(({ fits }) => isOlder(running, fits));
     const [first] = unfit;
@@ -50,7 +50,7 @@ function notPossible(update: string, why: string): UpdateCheck {
   return { isPossible: false, detail: `rolling update ${update}: not possible: ${why}` };
 }
 
-/** Runs the command. Prints one line. Exits with status 1 when a rolling update is not possible. */
+/** Runs the command. Prints one line. The exit status is 1 when a rolling update is not possible. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig(
     { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },

@@ -1,4 +1,4 @@
-/** A record to publish. The key decides the order, the value is an encoded event. */
+/** A record to publish. Records with one key stay in order. The value is an encoded event. */
 export interface BusRecord {
   readonly key: string;
   readonly value: Uint8Array;
@@ -7,11 +7,11 @@ export interface BusRecord {
 
 export interface ReceivedRecord extends BusRecord {
   readonly topic: string;
-  /** The place of the record in its topic, for logs. Unique within the topic. */
+  /** The position of the record in its topic, for logs. Unique in the topic. */
   readonly position: string;
 }
 
-/** A handler rejects with this error to get its records again after `pauseMs`. */
+/** The error with which a handler asks the bus to pass its records again after `pauseMs`. */
 export class RetryLaterError extends Error {
   override readonly name = 'RetryLaterError';
   readonly pauseMs: number;
@@ -23,12 +23,12 @@ export class RetryLaterError extends Error {
 }
 
 export interface Subscription {
-  /** Members of one group share the records; every group gets all of them. */
+  /** The members of a group share the records of the topics. Each group gets every record. */
   readonly group: string;
   readonly topics: readonly string[];
   /**
-   * Resolves when the records are handled. When it rejects, the bus passes them again, after growing pauses or after
-   * the pause of a {@link RetryLaterError}. Records of other keys continue.
+   * Resolves when the records are handled. When it rejects, the bus passes the same records again: after the pause of a
+   * {@link RetryLaterError}, or else after pauses that grow. Records of other keys continue.
    */
   readonly handle: (records: readonly ReceivedRecord[]) => Promise<void>;
 }
@@ -38,12 +38,17 @@ export interface Subscription {
  * keys.
  */
 export interface EventBus {
-  /** Resolves when the records are stored. If it rejects, some may be missing, so the caller must publish all again. */
+  /**
+   * Resolves when the bus has stored the records. When it rejects, some may not be stored, so the caller must publish
+   * all of them again.
+   */
   publish(topic: string, records: readonly BusRecord[]): Promise<void>;
-  /** Starts to listen. `stop` waits for handlers in flight. The group's next subscriber gets the remaining records. */
+  /**
+   * Starts to listen. `stop` waits for handlers in flight. The records that are left go to the group's next subscriber.
+   */
   subscribe(s: Subscription): Promise<{ stop(): Promise<void> }>;
   /**
-   * Whether the group has handled all records that were published to the topic before this call. If it has, any event
+   * Whether the group has handled all records that were published to the topic before this call. If it has, an event
    * that it has not handled is lost. May wait some seconds. Rejects when the bus is unavailable.
    */
   hasCaughtUp(group: string, topic: string, signal: AbortSignal): Promise<boolean>;

@@ -3,18 +3,21 @@ import type { ServiceConfig } from '../config.ts';
 import { newKeyringText, parseKeys } from '../keyring.ts';
 import type { BusRecord, ReceivedRecord } from './event-bus.ts';
 
-/** The keys by which records prove that one of our processes published them. */
+/** The keys with which our processes sign records. A valid signature proves that one of them published the record. */
 export interface EventSignatures {
-  /** The first key signs, every key verifies. */
+  /** The keys by id. The first key signs, and every key verifies. */
   readonly keys: ReadonlyMap<string, Buffer>;
-  /** Whether records without a signature are handled. Only for the rollout of signatures. */
+  /** Whether records without a signature are handled. True only while signatures are introduced. */
   readonly acceptsUnsigned: boolean;
 }
 
-/** `valid`, or the reason why a record is skipped. */
+/** The result of a check: `valid`, or the reason to skip the record. */
 export type SignatureCheck = 'valid' | 'unsigned' | 'unknown_key' | 'forged' | 'expired';
 
-/** `v1,<key id>,<time of the signature, milliseconds since 1970>,<HMAC-SHA256 in base64>`. */
+/**
+ * The header with the signature: `v1,<key id>,<time of the signature, milliseconds since 1970>,<HMAC-SHA256 in
+ * base64>`.
+ */
 export const SIGNATURE_HEADER = 'event-signature';
 const VERSION = 'v1';
 const SIGNATURE = /^v1,([A-Za-z0-9_-]{1,50}),(\d{1,15}),([A-Za-z0-9+/]{43}=)$/;
@@ -36,7 +39,9 @@ export function newEventSignatures(keyring = newKeyringText()): EventSignatures 
   return { keys: parseKeys(keyring), acceptsUnsigned: false };
 }
 
-/** Adds a signature header to the record. It covers the topic, the key, the time and every byte of the value. */
+/**
+ * Adds a signature header to the record. The signature covers the topic, the key, the time and every byte of the value.
+ */
 export function signRecord(
   topic: string,
   record: BusRecord,
@@ -53,8 +58,8 @@ export function signRecord(
 /**
  * Checks the signature of a received record.
  *
- * @param o.maxAgeMs maximum age of a valid signature. Listeners might not recognise a copy of an older record as a
- *   duplicate.
+ * @param o.maxAgeMs maximum age of a valid signature. A copy of an older record is rejected, because listeners may no
+ *   longer recognize it as a duplicate.
  */
 export function checkSignature(
   record: ReceivedRecord,
@@ -78,7 +83,10 @@ interface Signed {
   readonly signedAt: number;
 }
 
-/** Returns the HMAC. JSON strings contain no raw line break, so different input never has the same bytes. */
+/**
+ * Returns the HMAC of a record. A JSON text contains no raw line break, so two different inputs never have the same
+ * bytes.
+ */
 function macOf(key: Buffer, { topic, record, signedAt }: Signed): Buffer {
   const header = JSON.stringify([PURPOSE, signedAt, topic, record.key]);
   return createHmac('sha256', key).update(`${header}\n`).update(record.value).digest();

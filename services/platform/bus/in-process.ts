@@ -6,12 +6,12 @@ import { RecordBatches, type RecordBatchesOptions } from './record-batches.ts';
 
 export interface InProcessBusOptions {
   /**
-   * Groups that will subscribe. Records wait until their group subscribes. Without this list, an event that is published
+   * Groups that will subscribe later. Their records wait until then. Without this list, an event that is published
    * while a service starts would be lost.
    */
   readonly groups?: readonly { readonly group: string; readonly topics: readonly string[] }[];
   readonly onFailure?: (group: string, error: unknown) => void;
-  /** The pause of a key after its failures. */
+  /** The pause of a key after it failed. */
   readonly backoff?: Backoff;
 }
 
@@ -46,7 +46,7 @@ class Group {
     return {
       stop: async () => {
         if (this.#batches !== batches) return;
-        // New records wait from now on. Records in flight are completed. The remaining old records go in front of the
+        // From here on new records wait. Records in flight are completed. The old records that are left go before the
         // new ones.
         this.#batches = undefined;
         this.#waiting.unshift(...(await batches.stop()));
@@ -60,9 +60,10 @@ class Group {
 }
 
 /**
- * A bus inside one process. `publish` resolves only after the handler of every group has handled the records. So each
- * record of the bus is still in the publisher's outbox. After the first subscription of a group its records wait while
- * it has no subscriber.
+ * A bus inside one process.
+ *
+ * `publish` resolves only after the handler of every group has handled the records. So every record that the bus has is
+ * also in the publisher's outbox. Once a group has subscribed, its records wait while it has no subscriber.
  */
 export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
   const groups = new Map<string, Group>();
@@ -105,7 +106,7 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
       return group.subscribe({ ...o, handle: s.handle, onFailure });
     },
 
-    // `publish` resolves only after every group has handled the records.
+    // Always true, because `publish` resolves only after every group has handled the records.
     hasCaughtUp: async () => true,
 
     async health() {
@@ -120,7 +121,9 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
   };
 }
 
-/** Waits for the work. Rejects when the bus closes first, because it is then unknown which records were handled. */
+/**
+ * Waits for the work. Rejects when the bus closes before its end, because nobody then knows which records were handled.
+ */
 function orClosed(work: Promise<unknown>, rejections: Set<(error: Error) => void>): Promise<void> {
   return new Promise((resolve, reject) => {
     rejections.add(reject);

@@ -5,7 +5,7 @@ const flag = z
   .default('false')
   .transform((text) => text === 'true');
 
-/** Variables for the connections to the brokers; see `kafka-security.ts`. */
+/** The variables for the connections to the brokers. `kafka-security.ts` uses them. */
 export const kafkaSecurityShape = {
   KAFKA_TLS: flag.describe('Whether connections to Kafka use TLS; required in production'),
   KAFKA_TLS_CA_FILE: z
@@ -50,7 +50,7 @@ export const kafkaSecurityShape = {
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** Problems in the combination of the variables of {@link kafkaSecurityShape}. */
+/** Returns the problems of variables of {@link kafkaSecurityShape} that do not fit together. */
 export function kafkaProblems(env: Variables): string[] {
   return [...tlsProblems(env), ...saslProblems(env)];
 }

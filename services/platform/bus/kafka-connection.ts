@@ -3,20 +3,26 @@ import { within } from '../within.ts';
 import type { PartitionBatch } from './kafka-send-queues.ts';
 
 const ACK_TIMEOUT_MS = 6_000;
-/** kafkajs retries fast failures itself. It would send five requests to a hanging broker, for a minute. */
+/**
+ * Time limit for a response of a broker. It includes the retries of kafkajs, which retries fast failures. Without this
+ * limit, kafkajs would send five requests to a hanging broker, for a minute. Milliseconds.
+ */
 const RESPONSE_TIMEOUT_MS = 12_000;
 
 /**
- * Sends batches, and replaces its connection to the brokers when the connection no longer works.
+ * Sends batches. Replaces the producer when its connection to the brokers no longer works.
  *
- * kafkajs keeps sending to a broker that hangs, because it searches for the new leader only when a connection breaks. A
- * producer whose first broker hangs never works. So after a failure this class replaces a producer that got no response,
- * or that has never published.
+ * kafkajs searches for a new leader only when a connection breaks. So it keeps sending to a broker that hangs, and a
+ * producer whose first broker hangs never works. After a failure, this class replaces a producer that got no response
+ * or has never published.
  */
 export class KafkaConnection {
   readonly #kafka: Kafka;
   #current: OpenProducer;
-  /** Replaced producers with a send in flight. A producer that is closed during a send would connect again. */
+  /**
+   * Replaced producers that still have a send in flight. They stay open, because a producer that is closed during a
+   * send would connect again.
+   */
   readonly #retired = new Set<OpenProducer>();
 
   constructor(kafka: Kafka) {
@@ -24,7 +30,7 @@ export class KafkaConnection {
     this.#current = openProducer(kafka);
   }
 
-  /** Sends the batches and returns the partitions that the broker acknowledged. */
+  /** Sends the batches. Returns the partitions whose records the broker acknowledged. */
   async send(topic: string, batches: readonly PartitionBatch[]): Promise<ReadonlySet<number>> {
     const used = this.#current;
     used.sends += 1;
@@ -56,7 +62,7 @@ export class KafkaConnection {
 
   #closeIfDone(open: OpenProducer): void {
     if (open.sends > 0 || !this.#retired.delete(open)) return;
-    // The caller must not wait for it, because a hanging broker may delay it.
+    // Do not wait for the disconnect, because a hanging broker may delay it.
     open.producer.disconnect().catch(() => {});
   }
 
@@ -66,7 +72,7 @@ export class KafkaConnection {
   }
 }
 
-/** Sends the batches and returns the partitions that the response acknowledges. */
+/** Sends the batches. Returns the partitions that the response acknowledges. */
 async function sendWith(
   { producer, connect }: OpenProducer,
   topic: string,
@@ -86,7 +92,7 @@ async function sendWith(
       })),
     ),
   });
-  // A send to a partition without a leader resolves too, although no record was written.
+  // Check the error code of each partition. A send to a partition without a leader also resolves, but writes no record.
   return new Set(
     responses.filter(({ errorCode }) => errorCode === 0).map(({ partition }) => partition),
   );
@@ -103,7 +109,8 @@ interface OpenProducer {
 function openProducer(kafka: Kafka): OpenProducer {
   const producer = kafka.producer({
     allowAutoTopicCreation: false,
-    // One send at a time per partition keeps the order. The `idempotent` option loses and duplicates records.
+    // One send at a time for each partition keeps the order. The option `idempotent` of kafkajs loses and duplicates
+    // records.
     idempotent: false,
     createPartitioner:
       () =>

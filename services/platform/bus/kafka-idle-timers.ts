@@ -9,11 +9,11 @@ interface RequestQueue {
 const patched = new WeakSet<object>();
 
 /**
- * Stops the timers of idle connections. After each check of its pending requests kafkajs 2.2.4 schedules the next
- * check, even when no request is pending. The delay is then negative, which Node treats as 1 ms, so each connection
- * wakes a thousand times a second. A request that has to wait schedules a check itself.
+ * Stops the timers of idle connections. After each check of its pending requests, kafkajs 2.2.4 schedules the next
+ * check, even when no request is pending. The delay is then negative, and Node treats it as 1 ms. So each connection
+ * wakes the process a thousand times a second. A request that must wait schedules its own check.
  *
- * Patches the library's own class, once per process. Has no effect if the class differs in a later version.
+ * Patches a class of the library, once per process. Has no effect when a later version has a different class.
  */
 export function stopIdleTimers(): void {
   const queue = kafkaPrototype('kafkajs/src/network/requestQueue/index.js', isRequestQueue);

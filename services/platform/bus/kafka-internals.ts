@@ -1,11 +1,12 @@
 import { createRequire } from 'node:module';
 
 /**
- * Returns the prototype of one of the library's own classes, to replace methods whose behaviour no option changes.
+ * Returns the prototype of an internal class of the library. The caller replaces methods whose behaviour no option
+ * changes.
  *
- * @param file path of the module within the package, such as `kafkajs/src/consumer/runner.js`.
- * @param has checks that the class has the methods to replace.
- * @returns undefined when a later version of the library differs; the caller then replaces no method.
+ * @param file path of the module in the package, such as `kafkajs/src/consumer/runner.js`.
+ * @param has checks that the class has the methods that the caller replaces.
+ * @returns undefined when a later version of the library differs. The caller then replaces no method.
  */
 export function kafkaPrototype<T>(
   file: string,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** A member searches for its group's coordinator for this long before it leaves the group. Milliseconds. */
+/** How long a member searches for its group's coordinator before it leaves the group. Milliseconds. */
 const SEARCH_MS = 12_000;
 const SEARCH_EVERY_MS = 200;
 
@@ -31,12 +31,12 @@ interface Member {
 const patched = new WeakSet<object>();
 
 /**
- * Keeps a consumer in its group when the coordinator dies. The library ends such a consumer and creates a new member.
- * The group then waits for the old member until its session expires, and no member reads during that time. With this
- * patch the consumer searches for the next coordinator, as the library does after NOT_COORDINATOR, and joins with its
- * existing member id.
+ * Keeps a consumer in its group when the coordinator dies. Without this patch, the library ends the consumer and
+ * creates a new member. The group then waits until the session of the old member expires, and no member reads during
+ * that time. With this patch, the consumer searches for the new coordinator, as the library does after NOT_COORDINATOR,
+ * and joins again with its member id.
  *
- * Patches the library's own class, once per process. Has no effect if the class differs in a later version.
+ * Patches a class of the library, once per process. Has no effect when a later version has a different class.
  */
 export function keepMembership(): void {
   const prototype = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isMember);
@@ -47,7 +47,7 @@ export function keepMembership(): void {
     try {
       await heartbeat.call(this, o);
     } catch (error) {
-      // The error keeps its class. Its type makes the library search for the coordinator.
+      // The error keeps its class. The new type makes the library search for the coordinator.
       throw isLost(error) ? Object.assign(error, { type: 'NOT_COORDINATOR_FOR_GROUP' }) : error;
     }
   };
@@ -71,7 +71,9 @@ function isMember(value: object): value is Member {
   );
 }
 
-/** The library wraps errors after its last retry, so the causes are checked too. */
+/**
+ * Whether the error, or one of its causes, is about a lost coordinator. After its last retry the library wraps errors.
+ */
 function isLost(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if (LOST_NAMES.has(error.name)) return true;

@@ -1,4 +1,4 @@
-/** A position of a partition. Every record before it is handled. */
+/** An offset of a partition that a consumer commits. Every record before it is handled. */
 export interface Commit {
   readonly topic: string;
   readonly partition: number;
@@ -8,15 +8,15 @@ export interface Commit {
 
 export interface OffsetTracker {
   /**
-   * Registers a received record. The group's offset does not move past it until the returned function is called. After
-   * `clear` that call has no effect, because the record arrives again.
+   * Registers a received record. The group's offset stays at or before the record until the returned function is
+   * called. A call after `clear` has no effect, because the record arrives again.
    */
   begin(topic: string, partition: number, offset: bigint): () => void;
-  /** Returns the number of records of a partition that are registered and not completed. */
+  /** Returns how many records of a partition are registered and not yet completed. */
   open(topic: string, partition: number): number;
-  /** Returns offsets that may be committed and are not committed yet. The call marks them as committed. */
+  /** Returns offsets that may be committed and were not committed yet. After this call they count as committed. */
   due(): Commit[];
-  /** Makes all offsets due again after a failed commit. */
+  /** Makes all offsets due again, because a commit failed. */
   redo(): void;
   clear(): void;
 }
@@ -28,16 +28,16 @@ interface Received {
 interface Partition {
   readonly topic: string;
   readonly partition: number;
-  /** May contain an offset twice, and a lower offset after a higher one, because reading may start again. */
+  /** Records that are not completed. When reading starts again, an offset may be here twice, or after a higher one. */
   readonly open: Set<Received>;
-  /** The last received offset. Reading continues after it. May become lower. */
+  /** The last received offset. Reading continues after it. It becomes lower when reading starts again. */
   last: bigint;
   committed: bigint;
 }
 
 /**
- * Tracks which records are handled, in any order. The group's offset moves only to the first record of a partition that
- * is not handled.
+ * Tracks which records are handled, in any order. The group's offset of a partition moves only up to the first record
+ * that is not handled.
  */
 export function createOffsetTracker(): OffsetTracker {
   const partitions = new Map<string, Partition>();
@@ -62,7 +62,7 @@ export function createOffsetTracker(): OffsetTracker {
         state.open.delete(received);
       };
     },
-    // A question must not create the partition: without a record, `redo` would make offset 0 due.
+    // Does not create the partition. For a partition without a record, `redo` would make offset 0 due.
     open: (topic, partition) => partitions.get(nameOf(topic, partition))?.open.size ?? 0,
     due() {
       const due: Commit[] = [];

@@ -6,21 +6,25 @@ import { createSendQueues, type PartitionBatch, type SendQueues } from './kafka-
 import type { TopicKeeper } from './kafka-topics.ts';
 import { murmur2 } from './murmur2.ts';
 
-/** A topic with records to publish. */
+/** The state of a topic to which records are published. */
 interface Publishing {
   readonly topic: string;
   readonly queues: SendQueues;
-  /** Names of the sends in flight: a leader or a partition. Further records for that name wait for its next send. */
+  /**
+   * Names of sends in flight. The name is that of a leader or a partition. Further records for that leader or partition
+   * wait until the send ends.
+   */
   readonly inFlight: Set<string>;
   isGathering: boolean;
 }
 
 /**
- * Publishes records. An acknowledged record is never lost. One send carries records of all partitions of one leader. If
- * a leader dies during a send to several leaders, kafkajs drops its records without an error, so this class checks each
- * partition in the response. If one partition fails, kafkajs sends all partitions again. So a partition is sent alone
- * until its first acknowledgement, and after a failure. A partition has one send in flight at a time, which keeps its
- * records in order.
+ * Publishes records. An acknowledged record is never lost.
+ *
+ * One send has records for all partitions of one leader. If a leader dies during a send to several leaders, kafkajs
+ * drops the records for it without an error. So this class checks each partition in the response. If one partition
+ * fails, kafkajs sends all partitions of the send again. So a partition is sent alone until its first acknowledgement,
+ * and after a failure. A partition has one send in flight at a time, which keeps its records in order.
  */
 export class KafkaProducer {
   readonly #keeper: TopicKeeper;
@@ -59,7 +63,7 @@ export class KafkaProducer {
     return created;
   }
 
-  /** Collects the records of one event loop tick for one send. */
+  /** Collects the records of one event loop tick into one send. */
   async #gather(publishing: Publishing): Promise<void> {
     if (publishing.isGathering) return;
     publishing.isGathering = true;
@@ -78,7 +82,8 @@ export class KafkaProducer {
       if (inFlight.has(name)) continue;
       inFlight.add(name);
       const batches = queues.take(partitions);
-      // The loop does not wait, so that sends to other leaders start at the same time. Publishers get the failures.
+      // Do not wait here, so that the sends to several leaders start at the same time. Failures reject the promises of
+      // the publishers.
       void this.#send(publishing, batches).finally(() => {
         inFlight.delete(name);
         this.#sendReady(publishing);
@@ -86,7 +91,7 @@ export class KafkaProducer {
     }
   }
 
-  /** Never rejects. The promises of the records reject. */
+  /** Never rejects. A failure rejects the promises of the records instead. */
   async #send({ topic, queues }: Publishing, batches: readonly PartitionBatch[]): Promise<void> {
     const lost = new Set(batches);
     try {

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PartitionProgress, TopicKeeper } from './kafka-topics.ts';
 
-/** Consumers commit their offsets every second. Milliseconds. */
+/** Pause between two checks. Consumers commit their offsets every second. Milliseconds. */
 const CHECK_EVERY_MS = 500;
 const TIMEOUT_MS = 10_000;
 
 /**
- * Whether the group has handled all records that the topic contains at this moment. Waits up to 10 s for it. A group
+ * Whether the group has handled all records that the topic has at this moment. Waits up to 10 s until it has. A group
  * without commits has caught up only if the partitions are empty. Rejects when no broker answers.
  */
 export async function hasCaughtUp(
@@ -26,8 +26,8 @@ export async function hasCaughtUp(
 }
 
 /**
- * Whether the group has handled all records below the offset. A committed offset beyond the end dates from before the
- * partition lost its data, so it says nothing about the current records.
+ * Whether the group has handled all records below the offset. A committed offset beyond the end is from before the
+ * partition lost its data. It does not say which of the current records are handled.
  */
 function isPast({ start, end, committed }: PartitionProgress, offset: bigint): boolean {
   return start >= offset || (committed >= offset && committed <= end);

@@ -9,9 +9,9 @@ import { clientCredentials } from './oauth-token.ts';
 
 /** How the process connects to brokers and authenticates. */
 export interface KafkaSecurity {
-  /** Without it connections are plain text. */
+  /** Absent when connections are plain text. */
   readonly tls?: {
-    /** Authorities of the brokers' certificates; by default the public ones. */
+    /** File with the authorities of the brokers' certificates. Without it the public authorities are trusted. */
     readonly caFile?: string | undefined;
     readonly certFile?: string | undefined;
     readonly keyFile?: string | undefined;
@@ -19,7 +19,10 @@ export interface KafkaSecurity {
   readonly sasl?: KafkaSasl;
 }
 
-/** A secret. A file is read for every connection, so the secret may change while the process runs. */
+/**
+ * A secret, as a text or in a file. The file is read for every connection, so the secret may change while the process
+ * runs.
+ */
 export interface Secret {
   readonly text?: string | undefined;
   readonly file?: string | undefined;
@@ -33,7 +36,7 @@ export type KafkaSasl =
     }
   | { readonly mechanism: 'oauthbearer'; readonly token: OAuthToken };
 
-/** A token from a file that another program updates, or from an issuer that accepts our client credentials. */
+/** Where a token comes from: a file that another program updates, or an issuer that accepts our client credentials. */
 export type OAuthToken =
   | { readonly file: string }
   | {
@@ -45,7 +48,7 @@ export type OAuthToken =
 
 type KafkaVariables = z.infer<z.ZodObject<typeof kafkaSecurityShape>>;
 
-/** Returns the security that the variables configure. `loadConfig` has checked their combination. */
+/** Returns the security that the variables configure. `loadConfig` has checked that they fit together. */
 export function securityFromConfig(config: KafkaVariables): KafkaSecurity {
   const tls = {
     caFile: config.KAFKA_TLS_CA_FILE,
@@ -86,7 +89,10 @@ const nameSetting = namingSetting({
   host: 'KAFKA_BROKERS',
 });
 
-/** Reads the files for every connection, because they may change. The broker's certificate and name are verified. */
+/**
+ * Creates the factory of TLS connections. It reads the files for every connection, because they may change. The
+ * broker's certificate and name are verified.
+ */
 function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity['tls']>) {
   const factory: ISocketFactory = ({ host, port, onConnect }) => {
     const socket = connect(
@@ -101,7 +107,8 @@ function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity[
       },
       onConnect,
     );
-    // Added before the listeners of kafkajs, so that the message that they log names the setting.
+    // This listener comes before those of kafkajs, so that the message that kafkajs logs contains the name of the
+    // setting.
     return socket.on('error', nameSetting).setKeepAlive(true, KEEP_ALIVE_MS);
   };
   return factory;
@@ -119,7 +126,7 @@ function saslSettings(sasl: KafkaSasl): SASLOptions {
   return {
     mechanism,
     username,
-    // The library reads this property at every login.
+    // The library reads this property at every login, so a changed secret is used.
     get password() {
       return secretText(password);
     },
@@ -132,7 +139,9 @@ function tokenSource(token: OAuthToken): () => Promise<string> {
   return clientCredentials({ ...rest, clientSecret: () => secretText(clientSecret) });
 }
 
-/** Removes the final line break, which most files have. @throws when the file cannot be read. */
+/**
+ * Returns the secret without the line break at the end, which most files have. @throws when the file cannot be read.
+ */
 function secretText({ text, file }: Secret): string {
   return file === undefined ? (text ?? '') : readFileSync(file, 'utf8').replace(/\r?\n$/, '');
 }

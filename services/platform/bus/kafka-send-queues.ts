@@ -1,18 +1,18 @@
 import type { BusRecord } from './event-bus.ts';
 
-/** Maximum number of bytes in one send, so that it stays under the broker's limit with its framing. */
+/** Maximum number of bytes in one send. With its framing, a send stays below the limit of the broker. */
 const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
 
-/** A record, and the functions that settle the promise of its publisher. */
+/** A record that waits to be sent, and the functions that resolve or reject the promise of its publisher. */
 export interface Waiting {
   readonly record: BusRecord;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** The records of one partition in one send. */
+/** The records that one send has for one partition. */
 export interface PartitionBatch {
   readonly partition: number;
   readonly records: readonly Waiting[];
@@ -21,19 +21,21 @@ export interface PartitionBatch {
 /** The records of one topic that wait to be sent, by partition, in order of arrival. */
 export interface SendQueues {
   add(partition: number, waiting: Waiting): void;
-  /** Partitions with records to send and without a send in flight. */
+  /** Returns the partitions that have records to send and no send in flight. */
   ready(): number[];
   /** Whether the last batch of the partition was acknowledged. */
   isProven(partition: number): boolean;
   /**
-   * Takes the records for one send to these partitions. A partition is then in flight until `sent` or `failed`. The
-   * first record is taken whatever its size. Partitions that have no record in this send come first in the next one.
+   * Takes the records for one send to these partitions. Each partition is then in flight until `sent` or `failed` is
+   * called. The first record is taken even if it is larger than the limit. Partitions that get no record in this send
+   * come first in the next one.
    */
   take(partitions: readonly number[]): PartitionBatch[];
-  /** The batch was acknowledged. */
+  /** The broker acknowledged the batch. */
   sent(batch: PartitionBatch): void;
   /**
-   * The batch failed. Later records must not overtake it, so publishers get an error for all records of the partition.
+   * The batch failed. Publishers get an error for all records of the partition, because later records must not overtake
+   * failed ones.
    */
   failed(batch: PartitionBatch, error: unknown): void;
 }
@@ -70,7 +72,7 @@ export function createSendQueues(): SendQueues {
         const records = takeRecords(queue.waiting, capacity, batches.length === 0);
         if (records.length === 0) break;
         queue.isInFlight = true;
-        // Moves the partition to the end of the order for the next send.
+        // Move the partition to the end of the order, so that others come first in the next send.
         queues.delete(partition);
         queues.set(partition, queue);
         batches.push({ partition, records });
@@ -89,7 +91,10 @@ export function createSendQueues(): SendQueues {
   };
 }
 
-/** Takes as many records from the front as fit, and reduces the capacity by their size. */
+/**
+ * Takes as many records from the front of the queue as the send has capacity for, and reduces the capacity by their
+ * size.
+ */
 function takeRecords(
   waiting: Waiting[],
   capacity: { bytes: number; records: number },

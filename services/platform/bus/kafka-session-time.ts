@@ -1,15 +1,15 @@
 import type { Logger } from '../log.ts';
 
-/** The preferred session timeout. A killed member blocks its group for this time. */
+/** The session timeout that a process prefers. When a member is killed, its group waits for this time. Milliseconds. */
 const PREFERRED_MS = 2_000;
-/** The minimum of brokers without configuration: the default of `group.min.session.timeout.ms`. */
+/** The session timeout that every broker accepts by default (`group.min.session.timeout.ms`). Milliseconds. */
 const BROKER_MINIMUM_MS = 6_000;
 
 /** The session timeout of a process: the shortest one that the brokers accept. */
 export interface SessionTime {
   /** Milliseconds. */
   ms(): number;
-  /** Notes that the brokers rejected this session timeout. Returns whether there is another one to try. */
+  /** Notes that the brokers rejected this session timeout. Returns whether there is a longer one to try. */
   rejected(ms: number): boolean;
 }
 
@@ -31,7 +31,7 @@ export function createSessionTime(logger: Logger): SessionTime {
   };
 }
 
-/** Whether brokers rejected the session timeout. */
+/** Whether the error says that brokers rejected the session timeout. */
 export function isSessionRejection(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if ('type' in error && error.type === 'INVALID_SESSION_TIMEOUT') return true;

@@ -11,31 +11,46 @@ import { skipStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 import { RecordBatches } from './record-batches.ts';
 
-/** Fetching stops when a partition has this many received records that are not handled. */
+/** Maximum number of received records of a partition that are not handled. At this number, fetching stops. */
 const MAX_OPEN = 1_000;
-/** Limit of the bytes of such records in all partitions, because events may be large. Excludes the fetch in flight. */
+/**
+ * Maximum number of bytes of such records, over all partitions, because events may be large. Excludes the fetch in
+ * flight.
+ */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const CAPACITY_CHECK_MS = 20;
 /**
- * Heartbeats are due this often, and kafkajs sends them only after a fetch. So a member notices after at most both times
- * together that another member left. A session lasts seven times as long, so a busy process stays a member.
+ * Interval of heartbeats. kafkajs sends a heartbeat only after a fetch. So a member notices that another member left
+ * within the interval and the wait of a fetch together. A session lasts seven times as long, so that a busy process
+ * stays a member. Milliseconds.
  */
 const HEARTBEAT_EVERY_MS = 250;
 const REBALANCE_TIMEOUT_MS = 10_000;
-/** An empty fetch takes this long. Heartbeats and a disconnect wait for it. */
+/** How long a fetch waits for records. Heartbeats and a disconnect wait for the fetch. Milliseconds. */
 const FETCH_WAIT_MS = 250;
-/** A consumer without activity for this long is replaced. */
+/** A consumer is replaced when it shows no activity for this long. Milliseconds. */
 const SILENCE_MS = 20_000;
-/** A stop waits this long for the brokers. Afterwards the group removes the member by session timeout. */
+/**
+ * How long a stop waits for the brokers. After it, the group removes the member when its session expires. Milliseconds.
+ */
 const LEAVE_MS = 5_000;
-/** Maximum number of parallel calls of the handler. Usually one runs, because calls wait for each other's row locks. */
+/**
+ * Maximum number of parallel calls of the handler. Usually one call runs, because calls wait for each other's row
+ * locks.
+ */
 const CONCURRENCY = 3;
-/** A second call starts after this time, which is longer than the handling of a full batch. */
+/** A second call starts only after this time, which is longer than a full batch needs. Milliseconds. */
 const PARALLEL_AFTER_MS = 500;
-/** kafkajs delivers the result of one fetch partition by partition, so the first call waits this long. */
+/**
+ * How long the first call waits for more records, because kafkajs delivers the result of one fetch partition by
+ * partition. Milliseconds.
+ */
 const GATHER_MS = 2;
 const BATCH_SIZE = 250;
-/** In an outage each key fails again and again. At most one log line per interval counts the failures. Milliseconds. */
+/**
+ * In an outage each key fails again and again. Minimum time between two log lines that count these failures.
+ * Milliseconds.
+ */
 const WARN_EVERY_MS = 1_000;
 
 export interface KafkaSubscriptionOptions extends Subscription {
@@ -46,19 +61,19 @@ export interface KafkaSubscriptionOptions extends Subscription {
   readonly logger: Logger;
 }
 
-/** One consumer of the group with its received records. A new consumer starts from the committed offsets. */
+/** One consumer of the group, and the records that it received. A new session starts from the committed offsets. */
 export interface Session {
   readonly consumer: Consumer;
   readonly batches: RecordBatches;
   readonly offsets: OffsetTracker;
   lastActivityAt: number;
   hasFailed: boolean;
-  /** The brokers rejected the session timeout. */
+  /** True when the brokers rejected the session timeout. */
   isTimeoutRejected: boolean;
   hasEnded: boolean;
 }
 
-/** Whether a broker has answered the session lately, and it has not failed. */
+/** Whether the session works: it has not failed, and a broker answered it recently. */
 export function isAlive(session: Session): boolean {
   return !session.hasFailed && performance.now() - session.lastActivityAt < SILENCE_MS;
 }
@@ -87,8 +102,8 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
       initialRetryTime: 100,
       maxRetryTime: 300,
       retries: 5,
-      // After a failure a new consumer replaces this one. If this one joined again too, it would get partitions that it
-      // does not read.
+      // `false`, because a new consumer replaces this one after a failure. If this one joined again too, it would get
+      // partitions that it does not read.
       restartOnFailure: async () => false,
     },
   });
@@ -134,13 +149,13 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
 
 /**
  * Watches the session. After a join the member reads from the committed offsets. Records that were received before the
- * join and are not in the handler arrive again, at this member or at another.
+ * join and are not in the handler arrive again, at this member or at another one.
  */
 function watchSession(session: Session, o: KafkaSubscriptionOptions): void {
   const { consumer, offsets, batches } = session;
   const noteActivity = () => {
     session.lastActivityAt = performance.now();
-    // If the session ended during a join, the consumer would keep partitions that it does not read.
+    // The session ended during a join. Disconnect, because the consumer would keep partitions that it does not read.
     if (session.hasEnded) consumer.disconnect().catch(() => {});
   };
   consumer.on(consumer.events.FETCH, noteActivity);
@@ -157,7 +172,7 @@ function watchSession(session: Session, o: KafkaSubscriptionOptions): void {
   });
 }
 
-/** Queues the records of a batch for the handler. Returns when there is capacity for more. */
+/** Queues the records of a fetched batch for the handler. Returns when there is capacity for more records. */
 async function receive(session: Session, payload: EachBatchPayload): Promise<void> {
   const { topic, partition, messages } = payload.batch;
   const pending = messages.map((message) => ({
@@ -165,7 +180,7 @@ async function receive(session: Session, payload: EachBatchPayload): Promise<voi
     done: session.offsets.begin(topic, partition, BigInt(message.offset)),
   }));
   session.batches.push(pending);
-  // This sets only the offset at which reading continues. The tracker decides which offset is committed.
+  // This call only sets the offset at which reading continues. The tracker decides which offset is committed.
   payload.resolveOffset(payload.batch.lastOffset());
   await payload.heartbeat();
   const isFull = () =>
@@ -191,7 +206,10 @@ function recordOf(topic: string, partition: number, message: KafkaMessage): Rece
   };
 }
 
-/** Commits due offsets. A failed commit causes duplicates and loses no record. The next commit covers its offsets. */
+/**
+ * Commits offsets that are due. A failed commit causes duplicates and loses no record. The next commit includes its
+ * offsets.
+ */
 export async function commitSession(session: Session): Promise<void> {
   const due = session.offsets.due();
   if (due.length === 0) return;
@@ -203,7 +221,7 @@ export async function commitSession(session: Session): Promise<void> {
   }
 }
 
-/** Waits for handlers in flight, commits their offsets, then leaves the group. */
+/** Waits for handlers in flight, commits their offsets, and then leaves the group. */
 export async function endSession(session: Session): Promise<void> {
   session.hasEnded = true;
   await session.batches.stop();

@@ -1,6 +1,6 @@
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** The library's class for the group of a consumer. After each join it has a new offset manager. */
+/** The internal class of the library for the group of a consumer. It gets a new offset manager at each join. */
 interface Group {
   readonly offsetManager: unknown;
   fetch(nodeId: unknown): Promise<object[]>;
@@ -12,16 +12,16 @@ interface Runner {
 }
 
 const patched = new WeakSet<object>();
-/** The offset manager for which a batch was fetched. */
+/** For each fetched batch, the offset manager at the time of its fetch. */
 const origins = new WeakMap<object, unknown>();
 
 /**
- * Makes a consumer skip batches that it fetched before it last joined its group. After some failed fetches kafkajs 2.2.4
- * joins while other batches wait. If it handled such a batch after the join, it would continue to read after that batch.
- * It would never again read the records that it dropped at the join. A skipped batch is read again from the committed
- * offset.
+ * Makes a consumer skip batches that it fetched before it last joined its group. After some failed fetches, kafkajs
+ * 2.2.4 joins while other batches wait to be handled. If it handled such a batch after the join, it would continue to
+ * read after this batch, and never read the records that it dropped at the join. A skipped batch is read again from the
+ * committed offset.
  *
- * Patches the library's own classes, once per process. Has no effect if they differ in a later version.
+ * Patches internal classes of the library, once per process. Has no effect when a later version has different classes.
  */
 export function skipStaleBatches(): void {
   const group = kafkaPrototype('kafkajs/src/consumer/consumerGroup.js', isGroup);

@@ -13,18 +13,21 @@ import {
 const COMMIT_EVERY_MS = 1_000;
 const WATCH_EVERY_MS = 500;
 const REBUILD_BACKOFF = createBackoff({ firstMs: 250, longestMs: 500, jitter: equalJitter });
-/** A subscriber waits this long for brokers at its start, then continues without them. */
+/**
+ * How long a subscriber waits for the brokers at its start. After it, the subscriber starts without them. Milliseconds.
+ */
 const FIRST_START_MS = 3_000;
 const STOP_MS = 6_000;
 
 /**
- * Reads topics as a member of a group. Batches records as the in-process bus does, so a failing key does not block other
- * keys. The group's offset moves only past records that are all handled. kafkajs may stall after a failure of a broker,
- * so a loop replaces a consumer that ended or shows no activity.
+ * Reads topics as a member of a group. It passes records to the handler in batches, as the in-process bus does, so that
+ * a failing key does not block other keys. The group's offset moves only past records when they and all earlier ones
+ * are handled. kafkajs may stall after a failure of a broker, so a loop replaces a consumer that ended or shows no
+ * activity.
  */
 export class KafkaSubscription {
   readonly #o: KafkaSubscriptionOptions;
-  /** Resolves when the start of the first session has succeeded or failed. */
+  /** Resolves when the first session has started, or has failed to start. */
   readonly #first: Promise<void>;
   readonly #watching: Worker;
   readonly #committing: Worker;
@@ -33,8 +36,8 @@ export class KafkaSubscription {
 
   constructor(o: KafkaSubscriptionOptions) {
     this.#o = o;
-    // Kafka may be unavailable, or another process may be creating the topic. Events then wait, and this process still
-    // serves calls.
+    // When Kafka is unavailable or another process is creating the topic, events wait, and this process serves its
+    // calls.
     this.#first = startSession(o).then(
       (started) => this.#adopt(started),
       (error: unknown) => {
@@ -57,7 +60,7 @@ export class KafkaSubscription {
     });
   }
 
-  /** Resolves when the first session has started, or a while later without brokers. */
+  /** Resolves when the first session has started. Without brokers, resolves after a while. */
   async started(): Promise<void> {
     await within(FIRST_START_MS, this.#first);
   }
@@ -69,11 +72,11 @@ export class KafkaSubscription {
     this.#session = undefined;
     // The session ends immediately. Records that wait behind a call in flight go to the next subscriber.
     const ending = last ? endSession(last) : undefined;
-    // `within` above does not wait for a start that hangs because of the brokers.
+    // When the start of a session hangs because of the brokers, `within` above ends the wait for it.
     await Promise.all([...stopped, ending]);
   }
 
-  /** Uses the session, or ends it if a stop has begun. */
+  /** Uses a session that has started. Ends it when a stop has begun. */
   async #adopt(started: Session): Promise<void> {
     if (this.#isStopping) await endSession(started);
     else this.#session = started;

@@ -1,29 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 
-/** Number of partitions of new topics. It must not change later, because keys would move. */
+/** Number of partitions of new topics. It must not change later, because keys would move to other partitions. */
 const PARTITIONS = 12;
-/** Large enough for a snapshot of 900 kB with the rest of its event. */
+/** Maximum size of a message. An event with a snapshot of 900 kB fits. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** Maximum time until every partition of a new topic has a leader. Milliseconds. */
+/** Maximum wait until every partition of a new topic has a leader. Milliseconds. */
 const ELECTION_MS = 10_000;
 const ELECTION_EVERY_MS = 50;
 
-/** Offsets of one partition. */
+/** The offsets of one partition. */
 export interface PartitionProgress {
   readonly partition: number;
-  /** Offset of the first stored record; equal to `end` when the partition is empty. */
+  /** Offset of the first stored record. Equal to `end` when the partition is empty. */
   readonly start: bigint;
   /** Offset of the next record to be written. */
   readonly end: bigint;
-  /** Offset of the next record that the group reads; -1 without a commit. */
+  /** Offset of the next record that the group reads; -1 when the group has not committed any. */
   readonly committed: bigint;
 }
 
 export interface TopicOptions {
   readonly retentionDays: number;
-  /** Whether missing topics are created, true by default. */
+  /** Whether this process creates missing topics; true by default. */
   readonly createsTopics?: boolean;
 }
 
@@ -41,7 +41,7 @@ export class TopicKeeper {
   }
 
   /**
-   * Returns the number of partitions of the topic. Creates a missing topic. Sends one request per topic to Kafka.
+   * Returns the number of partitions of the topic. Creates a missing topic. Asks Kafka only once for each topic.
    *
    * @throws Error when the topic is missing and this process does not create topics.
    */
@@ -49,26 +49,26 @@ export class TopicKeeper {
     return (this.#leaders.get(topic) ?? (await this.#lookUp(topic))).size;
   }
 
-  /** Returns the leader of the partition at the last check of the topic; -1 before the first check. */
+  /** Returns the leader that the partition had when the topic was last checked; -1 before the first check. */
   leaderOf(topic: string, partition: number): number {
     return this.#leaders.get(topic)?.get(partition) ?? -1;
   }
 
   /**
-   * Checks the topic again after a failed send or read, and creates it if it is missing. Runs in the background. The
+   * Checks the topic again in the background, after a failed send or read. Creates the topic if it is missing. The
    * number of partitions stays the same.
    */
   check(topic: string): void {
     this.#lookUp(topic).catch(() => {});
   }
 
-  /** Rejects when no broker answers. */
+  /** Sends a request to the brokers. Rejects when no broker answers. */
   async reach(): Promise<void> {
     const client = await this.#connected();
     await client.describeCluster();
   }
 
-  /** Start and end of the topic's partitions, and the group's offset in each. */
+  /** Returns start and end of the topic's partitions, and the group's offset in each. */
   async progressOf(groupId: string, topic: string): Promise<PartitionProgress[]> {
     const client = await this.#connected();
     const committed = new Map<number, bigint>();
@@ -139,7 +139,7 @@ export function topicDefinition(topic: string, retentionDays: number): ITopicCon
     'retention.ms': String(retentionDays * DAY_MS),
     'max.message.bytes': String(MAX_MESSAGE_BYTES),
   };
-  // -1: the default number of replicas of the brokers.
+  // -1 means the default number of replicas of the brokers.
   return {
     topic,
     numPartitions: PARTITIONS,

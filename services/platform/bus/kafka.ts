@@ -16,9 +16,12 @@ export interface KafkaBusOptions {
   readonly logger: Logger;
   /** Retention of the topics that this process creates. Days. */
   readonly retentionDays: number;
-  /** Whether missing topics are created, true by default. Otherwise events wait, and the log names the topic. */
+  /**
+   * Whether this process creates missing topics; true by default. If it does not, events wait, and the log contains the
+   * name of the topic.
+   */
   readonly createsTopics?: boolean;
-  /** Without it connections are plain text. */
+  /** Absent when connections are plain text. */
   readonly security?: KafkaSecurity;
 }
 
@@ -26,13 +29,14 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const REQUEST_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 3_000;
 
-/** Events over Apache Kafka. Connects at the first use, so brokers may start later. */
+/** Creates a bus over Apache Kafka. It connects at its first use, so the brokers may start later. */
 export function createKafkaBus(o: KafkaBusOptions): EventBus {
   stopIdleTimers();
   const kafka = new Kafka({
     clientId: o.clientId,
     ...securitySettings(o.security ?? {}),
-    // Each client connects to the first broker first. A random order avoids that all clients start with a hanging one.
+    // Each client connects to the first broker of the list first. In a random order, only some clients start with a
+    // hanging broker.
     brokers: () => shuffled(o.brokers),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -72,12 +76,12 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   };
 }
 
-/** Writes the library's log lines at our levels. Most of its errors are retries. */
+/** Writes the library's log lines at our levels. Most of its errors are followed by a retry. */
 function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void {
   const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
   const line = { kafka: namespace, ...rest };
-  // Errors of brokers are also thrown, and the caller retries or logs them. Examples: another process creates the same
-  // topic, a new cluster without leaders, a rebalance, a session timeout that is too short.
+  // Errors of brokers are also thrown, and the code that catches them retries or logs. Examples: another process
+  // creates the same topic, a new cluster has no leaders, a rebalance, a session timeout that is too short.
   const isBrokerError =
     message.startsWith('Response ') || message.includes('group.min.session.timeout.ms');
   if (level <= logLevel.WARN && !isBrokerError) logger.warn(line, message);

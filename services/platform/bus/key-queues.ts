@@ -1,6 +1,6 @@
 import type { ReceivedRecord } from './event-bus.ts';
 
-/** A record for a handler, with the callback for its completion. */
+/** A record for a handler, and the callback when it is completed. */
 export interface PendingRecord {
   readonly record: ReceivedRecord;
   readonly done: () => void;
@@ -8,13 +8,13 @@ export interface PendingRecord {
 
 const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 
-/** Records that are not completed, in order within their key. */
+/** Records that are not completed. They are in order within their key. */
 export class KeyQueues {
   readonly #batchSize: number;
   readonly #queues = new Map<string, PendingRecord[]>();
-  /** The number of records of each busy key in the handler. It is 0 for a key that waits after a failure. */
+  /** The busy keys, with the number of records that each has in the handler. A key that waits after a failure has 0. */
   readonly #busy = new Map<string, number>();
-  /** Keys of failed batches, with the number of failures of the key alone. */
+  /** Keys whose batch failed, with the number of failures of each key when it was tried alone. */
   readonly #suspects = new Map<string, number>();
   #bytes = 0;
 
@@ -38,7 +38,7 @@ export class KeyQueues {
     }
   }
 
-  /** Returns the keys for the next batch: one key of a failed batch, or as many other keys as fit into a batch. */
+  /** Returns the keys of the next batch: one key of a failed batch, or as many other keys as fit into a batch. */
   next(): string[] {
     const keys: string[] = [];
     let count = 0;
@@ -55,7 +55,7 @@ export class KeyQueues {
     return keys;
   }
 
-  /** Returns the next records of the keys. The keys are then busy until {@link free}. */
+  /** Returns the next records of these keys. The keys are busy until {@link free}. */
   take(keys: readonly string[]): PendingRecord[] {
     const batch: PendingRecord[] = [];
     let size = 0;
@@ -86,12 +86,15 @@ export class KeyQueues {
     }
   }
 
-  /** Marks the keys of a failed batch, so that each is tried alone. */
+  /** Marks the keys of a failed batch. Each is then tried alone. */
   suspect(keys: Iterable<string>): void {
     for (const key of keys) this.#suspects.set(key, 0);
   }
 
-  /** Notes that a key failed alone. Its records are no longer in the handler. Returns the number of its failures. */
+  /**
+   * Notes that a key failed alone, and that its records have left the handler. Returns the number of failures of the
+   * key.
+   */
   noteFailure(key: string): number {
     const failures = (this.#suspects.get(key) ?? 0) + 1;
     this.#suspects.set(key, failures);

@@ -2,8 +2,8 @@ const SEED = 0x9747b28c;
 const M = 0x5bd1e995;
 
 /**
- * Returns the MurmurHash2 (32 bits, never negative) of the UTF-8 bytes. Kafka's own clients hash keys in the same way. The
- * hash decides the partition of a key, so it must never change.
+ * Returns the MurmurHash2 of the UTF-8 bytes (32 bits, never negative). Kafka's own clients hash keys in the same way.
+ * The hash decides to which partition a key belongs, so it must never change.
  */
 export function murmur2(text: string): number {
   const bytes = Buffer.from(text, 'utf8');

@@ -4,13 +4,13 @@ export interface ClientCredentials {
   /** The issuer's token endpoint. */
   readonly url: string;
   readonly clientId: string;
-  /** Called for each token, because the secret may change while the process runs. */
+  /** Called for each new token, because the secret may change while the process runs. */
   readonly clientSecret: () => string;
   readonly scope?: string | undefined;
 }
 
 const TIMEOUT_MS = 5_000;
-/** A token is used only for this part of its life, so that it is still valid when it arrives at the broker. */
+/** The part of its lifetime for which a token is used, so that it is still valid when it arrives at the broker. */
 const USED_SHARE = 0.8;
 
 const tokenResponse = z.object({
@@ -19,7 +19,8 @@ const tokenResponse = z.object({
 });
 
 /**
- * Gets access tokens by the client credentials grant (RFC 6749 section 4.4). Uses each token for most of its life.
+ * Gets access tokens by the client credentials grant (RFC 6749 section 4.4), and uses each token for most of its
+ * lifetime.
  *
  * @returns a function that rejects when the issuer rejects the request or does not respond in time.
  */

@@ -1,7 +1,7 @@
 import type { Meter } from '@opentelemetry/api';
 import type { EventBus } from './event-bus.ts';
 
-/** Scrapes by several collectors within this time cause one request to the brokers. */
+/** For this time, scrapes of several collectors share one request to the brokers. Milliseconds. */
 const CACHE_MS = 5_000;
 
 /** Adds a metric that is 1 while the event bus answers and 0 otherwise, checked at each scrape. */

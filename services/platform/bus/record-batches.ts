@@ -9,26 +9,26 @@ export interface RecordBatchesOptions {
   /** Maximum number of parallel calls of the handler. */
   readonly concurrency?: number;
   /**
-   * A further call starts only when the latest call has lasted this long. Until then new records wait for the next call.
-   * A slow call delays other keys by this time at most. Milliseconds; 0 by default.
+   * How long the latest call must have lasted before a parallel call starts. Until then new records wait for the next
+   * call. So a slow call delays records of other keys by at most this time. Milliseconds; 0 by default.
    */
   readonly parallelAfterMs?: number;
   /**
-   * The first call waits this long for further records, so that records which arrive in parts share one call.
-   * Milliseconds; 0 by default.
+   * How long the first call waits for more records, so that records that arrive in parts share one call. Milliseconds;
+   * 0 by default.
    */
   readonly gatherMs?: number;
   /** Maximum number of records in one call. */
   readonly batchSize?: number;
-  /** The pause of a key after its failures; 100 ms to 5 s by default. */
+  /** The pause of a key after it failed; 100 ms to 5 s by default. */
   readonly backoff?: Backoff;
 }
 
 const BACKOFF = createBackoff({ firstMs: 100, longestMs: 5_000, jitter: equalJitter });
 
 /**
- * Passes records to a handler in batches: in order within a key, different keys in parallel. When a batch fails, its
- * keys are retried one by one, and only a key that fails again waits.
+ * Passes records to a handler in batches. Records of one key are handled in order, and different keys in parallel. When
+ * a batch fails, each of its keys is tried alone. Only a key that fails again waits.
  */
 export class RecordBatches {
   readonly #o: RecordBatchesOptions;
@@ -38,7 +38,7 @@ export class RecordBatches {
   readonly #inFlight = new Set<{ readonly startedMs: number }>();
   readonly #stopping = new AbortController();
   #later: NodeJS.Timeout | undefined;
-  /** The time from which the next call may start. Set by records that arrive while no call is in flight. */
+  /** The time from which the next call may start. Set when records arrive while no call is in flight. */
   #gatheredAt: number | undefined;
 
   constructor(o: RecordBatchesOptions) {
@@ -54,17 +54,17 @@ export class RecordBatches {
     this.#pump();
   }
 
-  /** Total size of the values of all records that are pushed and not completed. */
+  /** Total size of the values of all records that were pushed and are not completed. */
   bytes(): number {
     return this.#queues.bytes;
   }
 
-  /** Drops the records that are not in the handler. They will arrive again, here or at another process. */
+  /** Drops the records that are not in the handler. They arrive again, at this process or another. */
   dropQueued(): void {
     this.#queues.dropQueued();
   }
 
-  /** Starts no more calls, waits for calls in flight, and returns the records that were not completed. */
+  /** Starts no more calls, waits for the calls in flight, and returns the records that are not completed. */
   async stop(): Promise<PendingRecord[]> {
     this.#stopping.abort();
     clearTimeout(this.#later);
@@ -88,7 +88,7 @@ export class RecordBatches {
     }
   };
 
-  /** The earliest time of the next call, by the monotonic clock. Milliseconds. */
+  /** The earliest time at which the next call may start, by the monotonic clock. Milliseconds. */
   #beginAt(): number {
     if (this.#inFlight.size === 0) return this.#gatheredAt ?? 0;
     const started = [...this.#inFlight].map(({ startedMs }) => startedMs);
@@ -122,7 +122,7 @@ export class RecordBatches {
     }
   }
 
-  /** Pauses a key after its failure, longer each time. Other keys continue. */
+  /** Pauses a key that failed. Each pause of the key is longer than the one before. Other keys continue. */
   async #rest(key: string, error: unknown): Promise<void> {
     const failures = this.#queues.noteFailure(key);
     const backoff = this.#o.backoff ?? BACKOFF;

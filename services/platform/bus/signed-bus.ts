@@ -9,12 +9,12 @@ import {
   signRecord,
 } from './event-signature.ts';
 
-/** Thousands of skipped records may arrive. At most one log line per interval counts them. Milliseconds. */
+/** Thousands of records may be skipped. Minimum time between two log lines that count them. Milliseconds. */
 const WARN_EVERY_MS = 5_000;
 
 /**
- * Returns milliseconds since 1970: the start time of the process plus its running time. So a change of the system clock
- * does not make valid signatures expire.
+ * Returns milliseconds since 1970: the start time of the process plus its running time. A change of the system clock
+ * then does not make valid signatures expire.
  */
 function steadyNow(): number {
   return Math.round(performance.timeOrigin + performance.now());
@@ -46,8 +46,8 @@ export interface SignedBusOptions {
 /**
  * Returns a bus that signs published records and delivers only records with a valid signature.
  *
- * The bus counts other records, logs their place in the topic, and skips them. It does not store them, so a flood of
- * invalid records cannot fill the database. They stay in the topic until its retention ends.
+ * The bus skips all other records. It counts them and logs their position in the topic. It does not store them, so that
+ * a flood of invalid records cannot fill the database. They stay in the topic until its retention ends.
  */
 export function signedBus(o: SignedBusOptions): EventBus {
   const skipped = o.meter.createCounter('events_skipped_total', {
@@ -60,7 +60,7 @@ export function signedBus(o: SignedBusOptions): EventBus {
   return {
     ...signingBus(o.bus, o.signatures),
     subscribe(s: Subscription) {
-      // A record arrives again while its batch fails. It is checked and counted once.
+      // A record arrives again while its batch fails. Check and count it only once.
       const checks = new WeakMap<ReceivedRecord, SignatureCheck>();
       const warn = warning(o.logger, s.group);
 
@@ -95,7 +95,9 @@ export function signedBus(o: SignedBusOptions): EventBus {
   };
 }
 
-/** Returns a function that logs the first skipped record, and later the number since the last line. */
+/**
+ * Returns a function that logs the first skipped record, and later the number of skipped records since the last line.
+ */
 function warning(logger: Logger, group: string) {
   const seldom = logSeldom(WARN_EVERY_MS);
   return ({ topic, position }: ReceivedRecord, reason: SignatureCheck): void =>

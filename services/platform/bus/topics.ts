@@ -17,8 +17,9 @@ const TOPICS = SCHEMAS.filter(({ capabilities }) => capabilities.includes('outbo
 );
 
 /**
- * Prints the topics that the services need, one per line. With `--create` it creates missing topics. For clusters in
- * which services may not create topics (`KAFKA_TOPICS=check`): a Job with its own account runs this command.
+ * Prints the topics that the services need, one in each line. With `--create` it creates missing topics. This is for
+ * clusters in which services may not create topics (`KAFKA_TOPICS=check`): there a Job with its own account runs this
+ * command.
  */
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   const creates = args.includes('--create');

@@ -13,14 +13,14 @@ import { MAX_ID } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import { mayCall, mayNameActor } from './callers.ts';
 
-/** The caller of the current call; see `callers.ts`. */
+/** The name of the caller of the current call; see `callers.ts`. */
 const callerKey = createContextKey('', { description: 'name of the calling process' });
 
 /**
  * Creates a check of calls that runs before the body is read. It throws UNAUTHENTICATED for a call without a valid
- * service token, and PERMISSION_DENIED for a call that the table of callers does not list.
+ * service token, and PERMISSION_DENIED for a call that the table in `callers.ts` does not allow.
  *
- * Calls of the health service need no token, because Kubernetes probes send none.
+ * Calls of the health service need no token, because the probes of Kubernetes send none.
  *
  * @param o.onRejected called for every rejected call, for the metrics.
  */
@@ -49,8 +49,9 @@ export function createAuthorizer(o: {
 }
 
 /**
- * Server interceptor: throws INVALID_ARGUMENT for a request without a valid actor or shop, and PERMISSION_DENIED if the
- * caller may not act for the actor. Does not check messages that have no such field, for example of the health service.
+ * Server interceptor: throws INVALID_ARGUMENT for a request without a valid actor or shop, and PERMISSION_DENIED when
+ * the caller may not act for the actor. Messages without such a field, for example those of the health service, are not
+ * checked.
  */
 export function callerInterceptor(logger: Logger): Interceptor {
   return (next) => (req) => {

@@ -9,7 +9,7 @@ import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 
-/** Our own processes. In a cluster their service accounts have these names. */
+/** Our own processes. In a cluster, their service accounts have the same names. */
 export const OWN_CALLERS = [
   'gateway',
   'returns',
@@ -20,9 +20,9 @@ export const OWN_CALLERS = [
   'webhooks',
 ] as const;
 
-/** Internal services outside of this repository. SERVICE_CALLERS lists their service accounts. */
+/** Internal services that are not in this repository. The setting SERVICE_CALLERS lists their service accounts. */
 export const INTERNAL_CALLERS = [
-  // The shoppers' portal. The merchant's portal is a part of the gateway.
+  // The portal of shoppers. The portal of merchants is a part of the gateway.
   'portal',
   'labels',
   'warehouses',
@@ -31,7 +31,7 @@ export const INTERNAL_CALLERS = [
   'back-office',
 ] as const;
 
-/** The caller of a shared token without a name (development and tests). It may call every RPC. */
+/** The caller that sends the shared token without a name (development and tests). It may call every RPC. */
 export const ANY_CALLER = '*';
 
 type Caller = (typeof OWN_CALLERS)[number] | (typeof INTERNAL_CALLERS)[number];
@@ -41,11 +41,10 @@ function rpcs<S extends DescService>(service: S, ...names: (keyof S['method'])[]
 }
 
 /**
- * The RPCs that each caller may call. Servers deny every other call, so no caller may call a new RPC until it is added
- * here.
+ * The RPCs that each caller may call. Servers reject every other call. So nobody can call a new RPC until it is here.
  */
 const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
-  // The admin commands and the import of files run in pods of the gateway, too.
+  // The admin commands and the import of files also run in pods of the gateway.
   gateway: [
     ...rpcs(ReturnsService, 'submitReturn', 'flagReturn', 'unflagReturn', 'cancelReturn'),
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
@@ -60,7 +59,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(FraudService, 'createReport', 'getReport', 'listCategories'),
     ...rpcs(CartsService, 'createCart', 'getCart'),
     ...WebhooksService.methods,
-    // For events of webhooks that Kafka has lost.
+    // For the sweep of webhooks, which finds events that Kafka lost.
     ...EventsService.methods,
   ],
   returns: [...rpcs(DestinationsService, 'getDestination'), ...EventsService.methods],
@@ -72,7 +71,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
     ...EventsService.methods,
   ],
-  // Shoppers use it to request returns and to finish their checkout.
+  // Shoppers request returns in this portal, and finish their checkout.
   portal: [
     ...rpcs(ReturnsService, 'submitReturn', 'editReturn', 'cancelReturn', 'addCustomerUpload'),
     ...rpcs(ReturnsService, 'requestLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'),
@@ -138,14 +137,17 @@ function pathOf(service: { readonly typeName: string }, method: { readonly name:
   return `${service.typeName}/${method.name}`;
 }
 
-/** Kinds of outside actors. Only the gateway has verified their credentials. */
+/** Kinds of actors outside of the system. Only the gateway has verified their credentials. */
 const OUTSIDE: ReadonlySet<unknown> = new Set([
   Actor_Kind.USER,
   Actor_Kind.API_KEY,
   Actor_Kind.PARTNER_APP,
 ]);
 
-/** Whether a caller may act for an actor of this kind: the gateway for all kinds, other callers for services only. */
+/**
+ * Whether a caller may act for an actor of this kind. The gateway may act for all kinds, other callers only for
+ * services.
+ */
 export function mayNameActor(caller: string, kind: unknown): boolean {
   return caller === ANY_CALLER || caller === 'gateway' || !OUTSIDE.has(kind);
 }

@@ -8,11 +8,13 @@ import { clientInstrumentation } from './instrumentation.ts';
 import { retryIdempotent } from './retry.ts';
 import { createGrpcTransport, NEVER } from './transport.ts';
 
-/** Every call has a deadline, so that a hanging pod does not make its callers hang. Milliseconds. */
+/**
+ * Default deadline of a call. Every call has one, so that a hanging pod does not make its callers hang. Milliseconds.
+ */
 const DEFAULT_TIMEOUT_MS = 5_000;
 
 export interface ServiceClientOptions {
-  /** A gRPC name: `dns:///returns:8080`, `127.0.0.1:9001`. */
+  /** A gRPC name, such as `dns:///returns:8080` or `127.0.0.1:9001`. */
   readonly target: string;
   readonly identity: ClientIdentity;
   /** Default deadline of a call; `{ timeoutMs }` in the options of the call overrides it. Milliseconds. */
@@ -22,17 +24,17 @@ export interface ServiceClientOptions {
 
 export interface ServiceClient<S extends DescService> {
   readonly client: Client<S>;
-  /** Resolves when a server is connected, or after this time. Milliseconds. */
+  /** Resolves when the client is connected to a server, or after this time. Milliseconds. */
   connected(withinMs: number): Promise<void>;
   close(): void;
 }
 
 /**
- * Creates a typed client of one service, over its own channel.
+ * Creates a typed client of one service, with its own channel.
  *
- * Calls carry the service token and the trace. They fail with ConnectError: `reasonOf`, `fieldOf` and `isUnavailable`
- * distinguish failures. The client connects at its first call or with `connected`, so it may be created before the
- * service runs.
+ * Calls have the service token and the trace. They fail with ConnectError; `reasonOf`, `fieldOf` and `isUnavailable`
+ * distinguish the failures. The client connects at its first call, or when `connected` is called. So it may be created
+ * before the service runs.
  */
 export function createServiceClient<S extends DescService>(
   service: S,
@@ -57,20 +59,20 @@ export function createServiceClient<S extends DescService>(
 }
 
 /**
- * Cancels a read when its caller disconnects. A write continues until its deadline, because the caller may expect it to
- * finish.
+ * Cancels a read when its caller disconnects. A write continues until its deadline, because a caller may rely on it
+ * being finished.
  */
 function readsEndWithCaller(): Interceptor {
   return (next) => (req) => {
     const caller = currentCaller();
     if (!caller || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
-    // `NEVER` lives as long as the process. `AbortSignal.any` would add a listener to it for each call.
+    // `NEVER` exists as long as the process. `AbortSignal.any` would add a listener to it in each call.
     const signal = req.signal === NEVER ? caller : AbortSignal.any([req.signal, caller]);
     return next({ ...req, signal });
   };
 }
 
-/** Sends the service token as `authorization: Bearer …`. Reads the token again for each call. */
+/** Sends the service token as `authorization: Bearer …`. Reads the token for each call, because it may change. */
 function sendIdentity(identity: ClientIdentity): Interceptor {
   return (next) => async (req) => {
     req.header.set('authorization', `Bearer ${await identity.token()}`);

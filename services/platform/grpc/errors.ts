@@ -6,10 +6,11 @@ import type { Logger } from '../log.ts';
 import { isOutage } from '../outage.ts';
 
 /**
- * Server interceptor: turns the error of a handler into a gRPC status.
+ * Server interceptor: converts the error of a handler to a gRPC status.
  *
- * A DomainError keeps its code, text, reason and field, also an error of another service. An outage of the database or of
- * another service becomes UNAVAILABLE, every other error INTERNAL. Both hide the cause from the caller and log it.
+ * A DomainError keeps its code, text, reason and field, also when another service threw it. An outage of the database
+ * or of another service becomes UNAVAILABLE, and every other error INTERNAL. Both hide the cause from the caller and
+ * log it.
  */
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (req) => {
@@ -18,7 +19,7 @@ export function errorInterceptor(logger: Logger): Interceptor {
     } catch (error) {
       const rpc = `${req.service.typeName}/${req.method.name}`;
       const status = toStatus(error);
-      // A statement that was cancelled because its caller disconnected is not an outage.
+      // The caller disconnected and its statement was cancelled. This is no outage, so do not log it.
       if (req.signal.aborted && status.code === Code.Unavailable) throw status;
       if (status.code === Code.Unavailable) logger.warn({ err: error, rpc }, 'rpc unavailable');
       if (status.code === Code.Internal) logger.error({ err: error, rpc }, 'rpc failed');

@@ -5,25 +5,29 @@ import { Permits, type Release } from '../permits.ts';
 
 /** Limits the number of calls that a server handles at the same time. */
 export interface InFlight {
-  /** Counts a call until its response is sent and its handler has ended. @throws ConnectError OVERLOADED. */
+  /**
+   * Counts a call until its response is sent and its handler has ended. @throws ConnectError OVERLOADED above the
+   * limit.
+   */
   enter(context: HandlerContext): void;
-  /** Detects the end of handlers. A handler may continue after its caller disconnected. */
+  /** Notes when handlers end. A handler may continue after its caller has disconnected. */
   readonly interceptor: Interceptor;
 }
 
-/** A counted call. */
+/** A call that counts as in flight. */
 interface Call {
   readonly release: Release;
   isHandling: boolean;
 }
 
-/** Calls over the limit are rejected immediately, because the connection pools already have queues. */
+/** A call above the limit does not wait, because the connection pools already have queues. */
 const NO_QUEUE = { maxWaiting: 0, waitMs: 0 };
 
 /**
- * Limits the calls in flight. Reads have their own limit, so that writes which wait for a lock do not block reads.
+ * Limits the number of calls in flight. Reads have their own limit, so that writes that wait for a lock do not block
+ * them.
  *
- * @param size maximum number of reads, and maximum number of other calls.
+ * @param size maximum number of reads; also the maximum number of other calls.
  */
 export function createInFlight(size: number): InFlight {
   const reads = new Permits({ size, ...NO_QUEUE });

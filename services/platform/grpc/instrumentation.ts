@@ -2,7 +2,7 @@ import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { type Attributes, type Meter, SpanKind } from '@opentelemetry/api';
 import { currentTraceparent, inSpan, type Telemetry } from '../telemetry.ts';
 
-/** Upper bounds of the duration histograms, in seconds, from a cached read to a deadline. */
+/** Upper bounds of the duration histograms, from a cached read to the longest deadline. Seconds. */
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** Records one finished call: its duration by method and code, and its failure. */
@@ -12,7 +12,7 @@ export type RecordCall = (
   seconds: number,
 ) => void;
 
-/** The instruments of one side: `rpc.<side>.call.duration.seconds` and `rpc.<side>.errors`. */
+/** Creates the instruments of one side: `rpc.<side>.call.duration.seconds` and `rpc.<side>.errors`. */
 export function callRecorder(meter: Meter, side: 'client' | 'server'): RecordCall {
   const duration = meter.createHistogram(`rpc.${side}.call.duration.seconds`, {
     description: 'Duration of RPCs',
@@ -32,7 +32,7 @@ export function callRecorder(meter: Meter, side: 'client' | 'server'): RecordCal
   };
 }
 
-/** Client side: a span and a duration for each call. Sends the trace in the metadata. */
+/** Client interceptor: records a span and a duration for each call. Sends the trace in the metadata. */
 export function clientInstrumentation(telemetry: Telemetry | undefined): Interceptor {
   const record = telemetry && callRecorder(telemetry.meter, 'client');
   return (next) => (req) => {
@@ -55,7 +55,7 @@ export function clientInstrumentation(telemetry: Telemetry | undefined): Interce
   };
 }
 
-/** Server side: a span under the caller's span and a duration for each call. */
+/** Server interceptor: records a duration and a span for each call. The caller's span is the parent. */
 export function serverInstrumentation(telemetry: Telemetry, record: RecordCall): Interceptor {
   return (next) => (req) => {
     const rpc = { service: req.service.typeName, method: req.method.name };

@@ -12,13 +12,13 @@ export type NodeHandlerOptions = Omit<
   ConnectNodeAdapterOptions,
   'fallback' | 'contextValues' | 'requestPathPrefix'
 > & {
-  /** Called when a response could not be sent although its caller is still connected. */
+  /** Called when a response could not be sent and its caller is still connected. */
   readonly onSendFailed: (rpc: string, error: unknown) => void;
 };
 
 /**
- * Replaces the library's `connectNodeAdapter`, which prints to standard error when a caller disconnects in the middle of
- * a response. This handler prints nothing.
+ * Replaces `connectNodeAdapter` of the library, which prints to standard error when a caller disconnects during a
+ * response. This handler does not print.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({

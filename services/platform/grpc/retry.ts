@@ -5,12 +5,13 @@ import { isOverloaded } from '../errors.ts';
 
 const MAX_ATTEMPTS = 3;
 
-/** The pauses before the second and the third attempt. */
+/** Pauses before the second and the third attempt. */
 const BACKOFF = createBackoff({ firstMs: 50, longestMs: 100, jitter: equalJitter });
 
 /**
- * Maximum number of saved retries of a client, and the part of a retry that each call adds. When every call fails, the
- * client retries one call in ten, so retries do not multiply the load on a service that is recovering.
+ * The budget for retries of a client: the maximum number of saved retries, and the part of a retry that each call adds.
+ * When every call fails, the client retries one call in ten. So retries do not multiply the load on a service that is
+ * recovering.
  */
 const BUDGET = 20;
 const BUDGET_PER_CALL = 0.1;
@@ -18,10 +19,12 @@ const BUDGET_PER_CALL = 0.1;
 /**
  * Client interceptor: retries a call when the service is UNAVAILABLE. The retry usually reaches another pod.
  *
- * UNAVAILABLE does not prove that the call never ran. So only RPCs that the contract marks with `idempotency_level` and
- * calls with an idempotency key are retried, within the deadline of the call. A call to an overloaded service is not
- * retried here; the caller may do so later. The retries of grpc-js are not enough: they end with the first response
- * headers, which a Connect server sends before any error.
+ * UNAVAILABLE does not prove that the call never ran. So only two kinds of calls are retried, within their deadline:
+ * RPCs that the contract marks with `idempotency_level`, and calls with an idempotency key. A call to an overloaded
+ * service is not retried here; the caller may try it again later.
+ *
+ * The retries of grpc-js are not enough. They end with the first response headers, and a Connect server sends headers
+ * before any error.
  */
 export function retryIdempotent(): Interceptor {
   let budget = BUDGET;
@@ -35,7 +38,7 @@ export function retryIdempotent(): Interceptor {
       budget -= 1;
       return true;
     };
-    // After a cancellation the next attempt fails immediately with the reason.
+    // After an abort of the signal, the next attempt fails immediately with the signal's reason.
     return retry(() => next(req), { backoff: BACKOFF, isTransient: mayRetry, signal: req.signal });
   };
 }
@@ -45,7 +48,7 @@ function isTransient(error: unknown): boolean {
   return isUnavailable && !isOverloaded(error);
 }
 
-/** Every message with an idempotency key has this field. */
+/** Whether the message has an idempotency key. All such messages have the key in this field. */
 function hasKey({ message }: UnaryRequest): boolean {
   const key: unknown = Reflect.get(message, 'idempotencyKey');
   return typeof key === 'string' && key !== '';

@@ -7,48 +7,52 @@ import { createNodeHandler } from './node-handler.ts';
 import { createHttp2Server, type GrpcTls } from './tls.ts';
 
 export interface RunningServer {
-  /** The bound TCP port. If the options had port 0, this is the port that the kernel chose. */
+  /** The TCP port of the server. With port 0 in the options, the kernel has chosen it. */
   readonly port: number;
-  /** Accepts no new calls, waits up to 20 s for calls in flight, then resolves. May be called twice. */
+  /** Accepts no new calls, and waits up to 20 s for calls in flight. May be called twice. */
   stop(): Promise<void>;
 }
 
 export interface ServerOptions {
   /** Address to bind; loopback by default. */
   readonly host?: string;
-  /** TCP port; 0 takes a free one. */
+  /** TCP port. With 0 the kernel chooses a free one. */
   readonly port: number;
   readonly routes: (router: ConnectRouter) => void;
   readonly interceptors?: Interceptor[];
-  /** Checks the headers of a call before its body is read. If it rejects, the caller gets that error. */
+  /** Checks the headers of a call before its body is read. When it rejects, the caller gets its error. */
   readonly admit?: (context: HandlerContext) => Promise<void>;
   /** How long a stop waits for calls in flight. Milliseconds. */
   readonly drainMs?: number;
   /** Approximate maximum age of a connection; five minutes by default. Milliseconds. */
   readonly maxAgeMs?: number;
-  /** Without it connections are plain text. */
+  /** Absent when connections are plain text. */
   readonly tls?: GrpcTls;
   readonly logger?: Pick<Logger, 'error'>;
 }
 
-/** Kubernetes kills a pod after 45 s, and the other steps of a stop need time too. Milliseconds. */
+/**
+ * How long a stop waits for calls in flight. Kubernetes kills a pod after 45 s, and the other steps of a stop need time
+ * too. Milliseconds.
+ */
 const DRAIN_MS = 20_000;
 
 /**
- * A caller looks up the pods of a service only when it loses a connection. Without this limit it would never find a new
- * pod. Milliseconds.
+ * Maximum age of a connection. A caller looks up the pods of a service only when it loses a connection. Without this
+ * limit it would never find a new pod. Milliseconds.
  */
 const MAX_AGE_MS = 300_000;
 /** Random part of the maximum age, so that connections which were opened together do not close together. */
 const AGE_SPREAD = 0.2;
 
 /**
- * Node's default limit is 10 MB. With it, Node rejects every call of a connection while one large response is unsent. It
- * also never stops counting the unsent bytes of a cancelled call. We limit calls in flight instead. MB.
+ * Memory limit of a connection, in MB. With Node's default of 10 MB, Node rejects every call of a connection while one
+ * large response is unsent, and it never stops counting the unsent bytes of a cancelled call. We limit the calls in
+ * flight instead.
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 
-/** Serves gRPC over HTTP/2, with TLS if configured. */
+/** Starts a gRPC server over HTTP/2, with TLS if it is configured. */
 export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
   const overdue = new AbortController();
   const server = createHttp2Server(
@@ -61,7 +65,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
       grpcWeb: false,
       readMaxBytes: MAX_MESSAGE_BYTES,
       writeMaxBytes: MAX_MESSAGE_BYTES,
-      // Inside a cluster gzip costs more than the bytes it saves.
+      // Never compress. Inside a cluster, gzip costs more than the bytes that it saves.
       compressMinBytes: MAX_MESSAGE_BYTES,
       shutdownSignal: overdue.signal,
       onSendFailed: (rpc, error) => o.logger?.error({ err: error, rpc }, 'rpc response not sent'),
@@ -75,8 +79,8 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   const stop = async (): Promise<void> => {
     const closed = once(server, 'close');
     server.close();
-    // http2.Server.close() waits for sessions but does not end them. An idle client would delay the stop until the
-    // process is killed.
+    // Close the sessions. `close()` of the HTTP/2 server waits for sessions and does not end them, so an idle client
+    // would delay the stop until the process is killed.
     for (const session of sessions) session.close();
     const timer = setTimeout(() => {
       overdue.abort();
@@ -97,7 +101,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   };
 }
 
-/** Tracks the open connections. Each is closed at its maximum age, after its calls have ended. */
+/** Tracks the open connections. Closes each at its maximum age, after its calls have ended. */
 function trackSessions(
   server: http2.Http2Server | http2.Http2SecureServer,
   maxAgeMs: number,
@@ -111,7 +115,7 @@ function trackSessions(
       clearTimeout(timer);
       sessions.delete(session);
     });
-    // A client may reset its connection. Without a listener the error would end the process.
+    // A client may reset its connection. Without this listener, the error would end the process.
     session.on('error', () => {});
   });
   return sessions;

@@ -3,7 +3,7 @@ import { createSecureContext } from 'node:tls';
 import { type ChannelCredentials, credentials } from '@grpc/grpc-js';
 import type { TlsFiles } from '../tls-files.ts';
 
-/** TLS between services. Without it gRPC is plain text, for development or behind a mesh. */
+/** TLS between services. It is absent in development, or when a service mesh encrypts. */
 export interface GrpcTls {
   readonly files: TlsFiles;
   /** Whether servers reject clients without a certificate from the same authorities. */
@@ -13,7 +13,7 @@ export interface GrpcTls {
 const MIN_VERSION = 'TLSv1.2';
 
 /**
- * Creates an HTTP/2 server, with TLS if configured. New connections use the current content of the files. Open
+ * Creates an HTTP/2 server, with TLS if it is configured. New connections use the current content of the files. Open
  * connections keep their certificate.
  */
 export function createHttp2Server(

@@ -15,25 +15,28 @@ import { channelCredentials, type GrpcTls } from './tls.ts';
 export interface TransportOptions {
   /** A gRPC name, such as `dns:///destinations:8080`. */
   readonly target: string;
-  /** Deadline of a call without its own. Milliseconds. */
+  /** Deadline of calls that set none. Milliseconds. */
   readonly timeoutMs: number;
   readonly interceptors: Interceptor[];
-  /** Without it connections are plain text. */
+  /** Absent when connections are plain text. */
   readonly tls?: GrpcTls;
 }
 
 export interface ConnectedTransport extends Transport {
-  /** Connects, if that has not happened yet. Resolves when a server is connected, or after this time. Milliseconds. */
+  /**
+   * Connects, if the channel is not connected yet. Resolves when a server is connected, or after this time.
+   * Milliseconds.
+   */
   connected(withinMs: number): Promise<void>;
   close(): void;
 }
 
 /**
- * A Connect transport whose channel is grpc-js.
+ * Creates a transport of Connect over a channel of grpc-js.
  *
- * Connect provides typed clients and interceptors. grpc-js resolves every pod behind a headless service and balances
- * over them; a single HTTP/2 connection would send all calls to one pod. Unary calls only, because the system has no
- * streams.
+ * Connect has typed clients and interceptors. grpc-js resolves every pod behind a headless service and balances calls
+ * over them; a single HTTP/2 connection would send all calls to one pod. The transport supports only unary calls,
+ * because the system has no streams.
  *
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
@@ -93,7 +96,7 @@ export function createGrpcTransport(o: TransportOptions): ConnectedTransport {
 
 type Next = ReturnType<Interceptor>;
 
-/** A channel to the target. A new channel replaces it when its connections or certificates stop working. */
+/** A channel to the target. When its connections or certificates stop working, a new grpc-js channel replaces it. */
 class RenewedChannel {
   readonly #o: TransportOptions;
   readonly #unsubscribe: (() => void) | undefined;
@@ -102,23 +105,23 @@ class RenewedChannel {
   constructor(o: TransportOptions) {
     this.#o = o;
     this.#current = this.#open();
-    // A channel keeps its first certificates, so a new channel replaces it. Calls on the old channel finish.
+    // A channel keeps its first certificates. So replace it when they change. Calls on the old channel finish.
     this.#unsubscribe = o.tls?.files.onChange(() => this.replace(this.#current));
   }
 
-  /** The channel for new calls. */
+  /** The channel that new calls use. */
   get current(): Client {
     return this.#current;
   }
 
-  /** Moves later calls to new connections. */
+  /** Makes new calls use new connections. */
   replace(exhausted: Client): void {
     if (exhausted !== this.#current) return;
     this.#current = this.#open();
     exhausted.close();
   }
 
-  /** Resolves when a server is connected, after `withinMs`, or at `close`. */
+  /** Resolves when a server is connected, after `withinMs`, or when `close` is called. */
   connected(withinMs: number): Promise<void> {
     return new Promise((resolve) => {
       this.#current.waitForReady(Date.now() + withinMs, () => resolve());
@@ -136,11 +139,11 @@ class RenewedChannel {
 }
 
 /**
- * The signal of calls that cannot be cancelled. The channel enforces their deadline. A signal per call, and the error
- * with a stack that aborts it, would cost more than the call.
+ * The signal of calls that cannot be cancelled. The channel enforces their deadline. An own signal for each call would
+ * cost more than the call: its abort creates an error with a stack.
  */
 export const NEVER = new AbortController().signal;
-// Many calls may listen at the same time while they wait for a retry.
+// No warning about many listeners: many calls may listen at the same time while they wait for a retry.
 setMaxListeners(0, NEVER);
 
 interface Exchange<T> {
@@ -153,13 +156,18 @@ interface Exchange<T> {
   readonly read: (bytes: Buffer) => T;
 }
 
-/** A connection that closes normally never rejects one call this often in a row. */
+/**
+ * Maximum number of times that one call is sent again. A connection that closes normally does not reject one call this
+ * often in a row.
+ */
 const MAX_REJECTIONS = 5;
 
 /**
- * Sends one request and returns its response; undefined for a response without a message. If a connection closes, the
- * server may reject a request without processing it (HTTP/2: REFUSED_STREAM). Such a request is sent again, whatever its
- * method. The same holds for a request that waited for a connection while its channel was replaced.
+ * Sends one request and returns its response; undefined when the response has no message.
+ *
+ * When a connection closes, the server may reject a request without processing it (HTTP/2: REFUSED_STREAM). Such a
+ * request is sent again, whatever its method is. So is a request that waited for a connection while its channel was
+ * replaced.
  */
 async function exchange<T>(channel: RenewedChannel, o: Exchange<T>): Promise<T | undefined> {
   for (let rejections = 0; ; rejections += 1) {
@@ -180,21 +188,24 @@ async function exchange<T>(channel: RenewedChannel, o: Exchange<T>): Promise<T |
   }
 }
 
-/** Text of grpc-js for REFUSED_STREAM. */
+/** The text of grpc-js for REFUSED_STREAM. */
 const REJECTED = 'Stream refused by server';
 
 function isRejected({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === REJECTED;
 }
 
-/** Text of grpc-js for calls that waited for a connection when their channel was closed. */
+/** The text of grpc-js for calls that waited for a connection when their channel was closed. */
 const UNSENT = 'Channel closed before call started';
 
 function isUnsent({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === UNSENT;
 }
 
-/** HTTP/2 ENHANCE_YOUR_CALM: the server has no memory left for the connection. The cause is not this call. */
+/**
+ * The text of grpc-js for ENHANCE_YOUR_CALM of HTTP/2: the server has no memory left for the connection. This call is
+ * not the cause.
+ */
 const EXHAUSTED = 'Bandwidth exhausted or memory limit exceeded';
 
 function isExhausted({ code, details }: ServiceError): boolean {
@@ -229,12 +240,12 @@ function exchangeOnce<T>(
   });
 }
 
-/** Returns a view of the same bytes, without a copy. */
+/** Returns a buffer over the same bytes, without a copy. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** Returns the error for an interceptor that passed a message of another type. */
+/** The error for an interceptor that passed a message of the wrong type. */
 function wrongMessageType(path: string): ConnectError {
   return new ConnectError(`${path}: wrong type of message`, Code.Internal);
 }
@@ -246,23 +257,23 @@ function metadataOf(header: Headers): Metadata {
 }
 
 const CHANNEL_OPTIONS: ClientOptions = {
-  // Balances calls over all pods behind the name.
+  // Balance calls over all pods behind the name.
   'grpc.service_config': JSON.stringify({ loadBalancingConfig: [{ round_robin: {} }] }),
   'grpc.service_config_disable_resolution': 1,
   'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
   'grpc.max_send_message_length': MAX_MESSAGE_BYTES,
-  // Detects within 15 s a pod that disappeared without closing its connections; TCP needs longer.
+  // Detect within 15 s that a pod disappeared without closing its connections. TCP needs longer.
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5_000,
-  // Finds a restarted service within a second.
+  // Find a restarted service within a second.
   'grpc.initial_reconnect_backoff_ms': 100,
   'grpc.max_reconnect_backoff_ms': 1_000,
   'grpc.dns_min_time_between_resolutions_ms': 1_000,
-  // Channels of one process must not share connections, because the backoff of one would delay another.
+  // Do not share connections between the channels of a process, because the backoff of one would delay another.
   'grpc.use_local_subchannel_pool': 1,
 };
 
-/** Keeps the code, the text and the typed details of a failed call. */
+/** Converts an error of grpc-js. Keeps the code, the text and the typed details. */
 function toConnectError(error: ServiceError): ConnectError {
   const trailer = new Headers({
     'grpc-status': String(error.code),
