@@ -7,14 +7,14 @@ import { withoutCaller } from './caller.ts';
 import type { Queryable } from './postgres.ts';
 import { within } from './within.ts';
 
-/** A probe must respond before the timeout of its caller. Milliseconds. */
+/** Time limit of a check. A probe must respond before its caller times out. Milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** Probes of many clients within this time share one query. Milliseconds. */
+/** For this time, the probes of many clients share one query. Milliseconds. */
 const PROBE_CACHE_MS = 250;
 
 /**
- * The standard gRPC health service, for each service of this server by name and for the whole ("").
+ * Serves the standard gRPC health service: for each service of this server by its name, and for the whole server ("").
  *
  * @param services full names of the services on this server. Other names are NOT_FOUND.
  * @param isReady called on every check. False or a rejection means NOT_SERVING.
@@ -33,11 +33,11 @@ export function healthRoutes(services: readonly string[], isReady: () => Promise
 }
 
 /**
- * Whether the database answers. Runs one query at a time, at most four times a second. Uses monotonic time: when the
- * system clock is set back, an old result must not stay valid.
+ * Creates the check whether the database answers. It runs one query at a time, at most four times a second. It uses
+ * monotonic time, so that an old result does not stay valid when the system clock is set back.
  *
- * @param pools it is enough that one of them answers. All connections of the other may wait for a lock, and the service
- *   must still serve calls that do not need the lock.
+ * @param pools at least one of them must answer. All connections of the other pool may wait for a lock, and the service
+ *   must still serve calls that do not need this lock.
  */
 export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boolean> {
   let last: Promise<boolean> | undefined;
@@ -45,7 +45,7 @@ export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boo
   return () => {
     if (last && performance.now() < until) return last;
     until = performance.now() + PROBE_TIMEOUT_MS;
-    // The caller of one probe may disconnect while other callers wait for the same result.
+    // Run the query without a caller. The caller of one probe may disconnect while others wait for the same result.
     last = withoutCaller(() => isAnyUp(pools)).finally(() => {
       until = performance.now() + PROBE_CACHE_MS;
     });

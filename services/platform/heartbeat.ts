@@ -7,14 +7,14 @@ export interface HeartbeatOptions<L> {
   readonly name: string;
   readonly logger: Logger;
   readonly leaseMs: number;
-  /** Renews leases. Returns the lost ones. */
+  /** Renews leases. Returns those that are lost. */
   readonly renew: (leases: readonly L[]) => Promise<readonly L[]>;
 }
 
 export interface Heartbeat<L> {
   /**
-   * Renews the leases while the work runs. The signal of the work aborts when `signal` aborts, or with LeaseLost when
-   * one of the leases is lost.
+   * Renews the leases while the work runs. The signal of the work aborts when `signal` aborts. It aborts with LeaseLost
+   * when one of the leases is lost.
    */
   during<T>(
     leases: readonly L[],
@@ -22,10 +22,10 @@ export interface Heartbeat<L> {
   ): Promise<T>;
 }
 
-/** A lease is renewed this often during its length, so that one failed renewal does not lose it. */
+/** How often a lease is renewed before it would expire, so that one failed renewal does not lose it. */
 const RENEWALS_PER_LEASE = 4;
 
-/** Renews all leases that are in use with one statement. Does nothing while no lease is in use. */
+/** Creates a heartbeat. It renews all leases in use with one statement, and does nothing while no lease is in use. */
 export function createHeartbeat<L>({
   name,
   logger,

@@ -10,19 +10,19 @@ import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** One use of a caller's idempotency key. */
+/** A call with an idempotency key. */
 export interface KeyUse {
   readonly shopId: bigint;
-  /** Keys of different operations are independent of one another. */
+  /** The operation. The same key for another operation is another key. */
   readonly operation: string;
   readonly key: string;
-  /** Hash of the request, by {@link requestHash}. */
+  /** Hash of the request, made by {@link requestHash}. */
   readonly hash: Uint8Array;
-  /** The field that holds the key; `idempotency_key` when absent. */
+  /** Name of the field with the key, for the error; `idempotency_key` when absent. */
   readonly field?: string;
 }
 
-/** Returns the error for a key that was used before with other content. */
+/** The error for a key that was already used with other content. */
 export function idempotencyConflict(field = 'idempotency_key'): DomainError {
   return new DomainError(
     Code.AlreadyExists,
@@ -32,9 +32,7 @@ export function idempotencyConflict(field = 'idempotency_key'): DomainError {
   );
 }
 
-/**
- * Returns a hash of the request without its actor, because another replica or user may repeat the request.
- */
+/** Returns a hash of the request without its actor. A repeat may come from another replica or another user. */
 export function requestHash<D extends DescMessage>(
   schema: D,
   request: MessageShape<D>,
@@ -50,7 +48,7 @@ type KeyedMessage = { readonly shopId: bigint; readonly idempotencyKey: string }
 const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
 /**
- * The use of the key in a request; undefined without a key.
+ * Returns the key of a request with its hash; undefined when the request has no key.
  *
  * @throws DomainError INVALID_ARGUMENT for a key that is too long or cannot be stored.
  */
@@ -84,8 +82,8 @@ export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | unde
 }
 
 /**
- * Runs `work` once per key: a later or parallel use of the same key waits for the first and gets its result. Call it
- * before any row is locked. Without a key every call is the first.
+ * Runs `work` once for each key. A later or parallel call with the same key waits for the first call and gets its
+ * result. Without a key, every call runs `work`. Must be called before the transaction locks any row.
  *
  * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
  */
@@ -110,10 +108,11 @@ insert into idempotency_keys (shop_id, operation, key, request_hash, result_id)
 values ($1, $2, $3, $4, $5)`;
 
 /**
- * Claims a key for a change of the object with the id `resultId`, in the transaction of the change: a rollback
- * releases it. The second of two concurrent calls waits for the first. Without a key the result is always true.
+ * Claims a key for a change of the object with the id `resultId`, in the transaction of the change: a rollback releases
+ * the key. Of two concurrent calls, the second waits for the first.
  *
- * @returns false when an earlier call with the key made the change.
+ * @returns true when this call must make the change, also when it has no key. False when an earlier call with the key
+ *   made it.
  * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
  */
 export async function claimKey(
@@ -134,7 +133,7 @@ export async function claimKey(
   return false;
 }
 
-/** Frees the key of a change that was undone. */
+/** Releases the key of a change that was undone. */
 export async function releaseKey(tx: Queryable, use: KeyUse): Promise<void> {
   await tx.query(
     'delete from idempotency_keys where shop_id = $1 and operation = $2 and key = $3',
@@ -142,13 +141,13 @@ export async function releaseKey(tx: Queryable, use: KeyUse): Promise<void> {
   );
 }
 
-/** Keys are kept for longer than callers repeat a call. */
+/** How long keys are kept. No caller repeats a call after this time. Days. */
 const KEY_DAYS = 90;
 const EVERY_MS = 60 * 60 * 1_000;
-/** Maximum number of rows that one statement removes. A long delete would block other transactions. */
+/** Maximum number of rows that one statement deletes. A long delete would block other transactions. */
 const ROWS = 5_000;
 
-/** Removes keys that are older than 90 days. Several replicas may run it. */
+/** Starts the loop that deletes keys after 90 days. Several replicas may run it. */
 export function startKeyPurge(o: { readonly pool: pg.Pool; readonly logger: Logger }): Worker {
   return startLoop({
     name: 'purge of idempotency keys',
@@ -159,10 +158,10 @@ export function startKeyPurge(o: { readonly pool: pg.Pool; readonly logger: Logg
 }
 
 /**
- * Removes up to 5,000 old keys.
+ * Deletes up to 5,000 old keys.
  *
- * @param keep operations whose keys are kept.
- * @returns the number of removed rows.
+ * @param keep operations whose keys are never deleted.
+ * @returns the number of deleted rows.
  */
 export async function purgeKeys(db: Queryable, keep: readonly string[] = []): Promise<number> {
   const { rowCount } = await db.query(

@@ -9,42 +9,42 @@ import { ANY_CALLER } from './grpc/callers.ts';
 import type { GrpcTls } from './grpc/tls.ts';
 import { openTlsFiles } from './tls-files.ts';
 
-/** How a process proves who it is, and how it verifies its callers. */
+/** How a process proves its name to others, and verifies the names of its callers. */
 export interface ServiceIdentity {
-  /** Returns the token to send. Rejects when it cannot be read. */
+  /** Returns the token that this process sends. Rejects when the token cannot be read. */
   token(): Promise<string>;
   /**
-   * Returns the caller of a token, by its name in `callers.ts`; undefined for an invalid token. Rejects only when the
-   * token cannot be checked.
+   * Returns the caller that sent a token, by its name in `callers.ts`. Returns undefined for an invalid token. Rejects
+   * only when the token cannot be checked.
    */
   callerOf(token: string): Promise<string | undefined>;
   /**
-   * Returns the identity of one of several parts in one process. A static token carries this name. In a cluster the
-   * token of the pod names the caller.
+   * Returns the identity of one of several parts that run in this process. A static token is sent with this name. In a
+   * cluster the token of the pod has the name, and this argument has no effect.
    */
   as(name: string): ServiceIdentity;
-  /** Certificates for calls in both directions; plain text without. */
+  /** Certificates for calls in both directions. Absent when connections are plain text. */
   readonly tls?: GrpcTls;
 }
 
 /** The part of an identity that a client needs. */
 export type ClientIdentity = Pick<ServiceIdentity, 'token' | 'tls'>;
 
-/** Returns the actor of actions that a service takes to serve a call. */
+/** Returns the actor of what a service does to serve a call. */
 export const serviceActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
   kind: Actor_Kind.SERVICE,
   id: name,
   name,
 });
 
-/** Returns the actor of work without a caller: loops, jobs, imports. */
+/** Returns the actor of work that has no caller: loops, jobs, imports. */
 export const systemActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
   kind: Actor_Kind.SYSTEM,
   id: name,
   name,
 });
 
-/** Returns the identity that the variables configure. `loadConfig` has checked their combination. */
+/** Returns the identity that the variables configure. `loadConfig` has checked that they fit together. */
 export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
   const tls = tlsFromConfig(config);
   const identity = tokensFromConfig(config);
@@ -61,7 +61,7 @@ function tlsFromConfig(config: IdentityConfig): GrpcTls | undefined {
   return { files, requiresClientCertificate: config.GRPC_TLS_CLIENT_CERTIFICATES === 'required' };
 }
 
-/** Returns the identity with certificates. */
+/** Returns the same identity with certificates. */
 export function withTls(identity: ServiceIdentity, tls: GrpcTls): ServiceIdentity {
   return { ...identity, tls, as: (name) => withTls(identity.as(name), tls) };
 }
@@ -86,11 +86,11 @@ function required<T>(value: T | undefined): T {
 }
 
 /**
- * An identity by one token that all processes share. Not for production, because the token proves no name. Our own
- * processes send `<name>:<token>`, so that the table of callers applies in development too. A token without a name may
- * call every RPC. Tokens are compared in constant time, by hash.
+ * Creates an identity with one token that all processes share. Not for production, because the token does not prove a
+ * name. Our own processes send `<name>:<token>`, so that the table of callers also applies in development. A token
+ * without a name may call every RPC. Tokens are compared by their hashes, in constant time.
  *
- * @param name the caller, for `token`.
+ * @param name name of this process, which `token` sends.
  */
 export function staticIdentity(token: string, name?: string): ServiceIdentity {
   const expected = sha256(token);
@@ -112,36 +112,42 @@ function sha256(text: string): Buffer {
 }
 
 export interface KubernetesIdentityOptions {
-  /** The projected service-account token of this pod; the kubelet renews it in place. */
+  /** File with the service-account token of this pod. The kubelet renews it in place. */
   readonly tokenFile: string;
-  /** The cluster's public keys, as a mounted JWKS. */
+  /** File with the public keys of the cluster, a mounted JWKS. */
   readonly jwksFile: string;
   readonly issuer: string;
   /**
-   * Our service accounts, by name or with `*` at the end. The check is necessary because every pod of the cluster can
-   * get a token signed for any audience. The name of the account is the name of the caller.
+   * Our service accounts, by name or with `*` at the end. This check is necessary, because every pod of the cluster can
+   * get a signed token for any audience. The name of the account is the name of the caller.
    */
   readonly subjects: readonly string[];
-  /** Service accounts of internal services. Each maps to a caller of the table. */
+  /** Service accounts of internal services, and for each its name in the table of callers. */
   readonly callers?: ReadonlyMap<string, string>;
   readonly audience?: string;
 }
 
-/** Both files may change while the process runs, so they are read again after this time. Milliseconds. */
+/** How long the content of the two files is cached. Both may change while the process runs. Milliseconds. */
 const FILE_CACHE_MS = 10_000;
 
 /**
  * Tolerated difference between the clocks of this node and of the cluster's API server. The token of a new pod is valid
- * from the second of its signature on. Seconds.
+ * from the second in which it was signed. Seconds.
  */
 const CLOCK_SKEW_S = 5;
 
-/** Number of verified tokens cached by hash, because checking a signature costs more than most calls. */
+/**
+ * Maximum number of verified tokens in the cache, by hash. The cache exists because checking a signature costs more
+ * than most calls.
+ */
 const MAX_CACHED = 1_000;
 
 const jwks = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
-/** An identity by service-account tokens of the cluster. They are signed, for one audience, and expire soon. */
+/**
+ * Creates an identity with the service-account tokens of the cluster. They are signed, are for one audience, and expire
+ * soon.
+ */
 export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentity {
   const token = cachedFile(o.tokenFile, (text) => text.trim());
   const keys = cachedFile(o.jwksFile, (text) => {
@@ -168,7 +174,8 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
         const caller = callerNamed(o, payload.sub ?? '');
         if (caller === undefined) return undefined;
         if (verified.size >= MAX_CACHED) verified.clear();
-        // The cache must not outlive the token, and it must notice a change of the cluster's keys soon.
+        // The result must not outlive the token. It also expires soon, so that this process notices new keys of the
+        // cluster.
         const until = Math.min((payload.exp ?? 0) * 1_000, Date.now() + FILE_CACHE_MS);
         verified.set(hash, { caller, until });
         return caller;
@@ -181,7 +188,10 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
   return identity;
 }
 
-/** Returns the caller of a service account: by SERVICE_CALLERS, otherwise our own process of the same name. */
+/**
+ * Returns the caller for a service account: the one that SERVICE_CALLERS lists, or else our own process of the same
+ * name.
+ */
 function callerNamed(
   { subjects, callers }: KubernetesIdentityOptions,
   subject: string,

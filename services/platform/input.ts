@@ -6,11 +6,12 @@ import { MAX_ID } from './ids.ts';
 import { blank, cleanText, fits, snakeCase } from './text.ts';
 
 /**
- * Validates a request message against a schema, once, in the handler of the RPC.
+ * Validates a request message with a schema. The handler of each RPC calls this once.
  *
- * Each error text in a schema is a rule that follows the name of the field: "is required".
+ * Each error text of a schema is a rule, such as "is required". It follows the name of the field.
  *
- * @throws DomainError INVALID_ARGUMENT for the first invalid field, by its path in the proto: `items[0].line_item_id`.
+ * @throws DomainError INVALID_ARGUMENT for the first invalid field, with its path in the proto, such as
+ *   `items[0].line_item_id`.
  */
 export function parseInput<S extends z.ZodType>(schema: S, message: unknown): z.output<S> {
   const result = schema.safeParse(message);
@@ -27,12 +28,12 @@ function fieldPath(path: readonly PropertyKey[]): string {
   }, '');
 }
 
-/** An id that a JSON number represents exactly. Zero means "no id" in a proto and is invalid. */
+/** An id that a JSON number represents exactly. In a proto zero means "no id", so it is invalid here. */
 export const id = z
   .bigint()
   .refine((value) => value >= 1n && value <= MAX_ID, 'must be an id from 1 to 2^53-1');
 
-/** The actor and the shop of every request. The server has already checked both. */
+/** The actor and the shop of a request. `callerInterceptor` has already checked both. */
 export const callerShape = {
   shopId: id,
   actor: z.custom<Actor>((value) => value !== undefined, 'is required'),
@@ -46,22 +47,25 @@ export function text(max: number) {
     .refine((value) => fits(value, max), `must be at most ${max} characters`);
 }
 
-/** {@link text} that must contain something other than white space. */
+/** A {@link text} that is not only white space. */
 export function requiredText(max: number) {
   return text(max).refine((value) => !blank(value), 'is required');
 }
 
-/** A key that the caller gives a call, so that a repeat has no second effect. */
+/** The name that a caller gives a write, so that a repeat has no second effect. */
 export const idempotencyKey = requiredText(200);
 
-/** {@link idempotencyKey} for RPCs that existed before it. Undefined for a request without a key. */
+/**
+ * {@link idempotencyKey} of RPCs that are older than it, so that it may be absent. A request without a key gets
+ * undefined.
+ */
 export const optionalIdempotencyKey = text(200).transform((key) => key || undefined);
 
-/** 0001-01-01 to 9999-12-31, in seconds since 1970. */
+/** The range of times: 0001-01-01 to 9999-12-31, in seconds since 1970. */
 const FIRST_SECOND = -62_135_596_800n;
 const LAST_SECOND = 253_402_300_799n;
 
-/** A time, truncated to milliseconds. */
+/** A time. It is truncated to milliseconds. */
 export const time = z
   .custom<Timestamp>()
   .refine(

@@ -4,61 +4,68 @@ import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 import { named, raw, rowsOf, type Sql, sql } from './sql.ts';
 
-/** A table of jobs. One process at a time works on a row. The column `lease_token` identifies the process. */
+/** A table of jobs. Only one process at a time works on a row. The column `lease_token` has the token of its lease. */
 export interface JobTable<J> {
   readonly table: string;
-  /** The columns of the primary key, of type bigint. Each has a function that returns the value of a job. */
+  /** The columns of the primary key, of type bigint. Each comes with a function that returns its value for a job. */
   readonly key: Readonly<Record<string, (job: J) => bigint>>;
-  /** The column with the time from which a process may take the job: its next try, or the expiry of its lease. */
+  /**
+   * The column with the time from which a process may take the job. This is the time of the next try, or of the expiry
+   * of the lease.
+   */
   readonly dueAt: string;
   readonly leaseMs: number;
-  /** The sequence of the tokens. */
+  /** Name of the sequence from which tokens are drawn. */
   readonly tokens: string;
-  /** SQL: the job has not ended. */
+  /** SQL condition: the job has not ended. */
   readonly isOpen: Sql;
-  /** SQL that selects the keys of due jobs `for update skip locked`. */
+  /** SQL that selects the keys of due jobs with `for update skip locked`. */
   readonly due: (limit: number) => Sql;
-  /** Further assignments to the `job` when a process takes it. */
+  /** SQL of additional assignments to the `job` when a process takes it. */
   readonly onClaim?: Sql;
-  /** The columns of the `job` that a claim returns, besides the token. */
+  /** SQL of the columns of the `job` that a claim returns in addition to the token. */
   readonly returning: Sql;
 }
 
 export interface JobWrite {
   readonly name: string;
-  /** The assignments. */
+  /** SQL of the assignments. */
   readonly set: Sql;
-  /** A further condition. */
+  /** SQL of an additional condition. */
   readonly and?: Sql;
 }
 
 export interface JobLease<J> {
-  /** The assignment that renews a lease. */
+  /** SQL of the assignment that renews a lease. */
   readonly renewal: Sql;
-  /** The condition that this process owns the job. */
+  /** SQL condition: this process still owns the job. */
   isOwned(job: J): Sql;
-  /** Takes up to `limit` due jobs, each with a new token. */
+  /** Takes up to `limit` due jobs. Each gets a new token. */
   claim<R>(db: Queryable, limit: number): Promise<(R & { readonly token: bigint })[]>;
   /**
-   * Renews leases, including expired ones. Skips jobs that another statement is writing at this moment.
+   * Renews leases, also expired ones. Skips jobs whose rows another statement has locked.
    *
    * @returns the jobs that this process no longer owns.
    */
   renew(db: Queryable, jobs: readonly J[]): Promise<J[]>;
-  /** Renews the leases of this process for as long as it works on the jobs. */
+  /** Renews the leases of jobs as long as this process works on them. */
   heartbeat(db: Queryable, logger: Logger): Heartbeat<J>;
-  /** Changes a job. Returns false when this process no longer owns it, or the further condition is false. */
+  /**
+   * Changes a job. Returns false when this process no longer owns the job, or when the additional condition is false.
+   */
   tryWrite(db: Queryable, job: J, write: JobWrite): Promise<boolean>;
   /** Changes a job. @throws LeaseLost when this process no longer owns it. */
   write(db: Queryable, job: J, write: JobWrite): Promise<void>;
 }
 
 /**
- * Leases the jobs of a table. A lease expires by the clock of the database unless its process renews it. The job is then
- * due, and another process takes it. The token protects a job; the time does not. Each write names the token. So a slow
- * process continues if no other process took its job, and otherwise changes nothing.
+ * Creates leases for the jobs of a table.
  *
- * A process owns a job until its work on the job ends. A process owns shards for as long as it lives: see `shards.ts`.
+ * A lease expires by the clock of the database unless its process renews it. The job is then due, and another process
+ * takes it. Not the time but the token protects the job, because each write requires it. So a slow process may continue
+ * when no other process took its job. Otherwise its writes change nothing.
+ *
+ * A process owns a job until its work on the job ends. It owns shards as long as it lives: see `shards.ts`.
  */
 export function createJobLease<J extends { readonly token: bigint }>(t: JobTable<J>): JobLease<J> {
   const table = raw(t.table);

@@ -1,11 +1,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 
-/** Encrypts secrets at rest. The first key encrypts, every key decrypts. */
+/** Encrypts secrets that are stored. The first key encrypts, and every key decrypts. */
 export interface Keyring {
-  /** @param context the owner of the secret. Decryption needs the same one. */
+  /** @param context the owner of the secret. `decrypt` needs the same text. */
   encrypt(secret: string, context: string): { keyId: string; encrypted: Uint8Array };
-  /** @throws when the keyring lacks the key, or the bytes were encrypted for another context. */
+  /** @throws when the keyring has no such key, or when the secret was encrypted for another context. */
   decrypt(keyId: string, encrypted: Uint8Array, context: string): string;
 }
 
@@ -14,22 +14,22 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
 
-/** Matches one `id:base64` of 32 bytes. */
+/** Matches one entry: `id:base64` of 32 bytes. */
 const ENTRY = /^([A-Za-z0-9_-]{1,50}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
- * Parses a keyring: `id:base64-of-32-bytes`, several separated by commas.
+ * Parses a keyring: entries `id:base64-of-32-bytes`, separated by commas.
  *
- * @throws Error when it is malformed. The message does not contain the text.
+ * @throws Error when the text is malformed. The message does not contain the text.
  */
 export function parseKeyring(text: string): Keyring {
   return createKeyring(parseKeys(text));
 }
 
 /**
- * The keys of a keyring by id, in the order of the text.
+ * Returns the keys of a keyring by id, in the order of the text.
  *
- * @throws Error when it is malformed. The message does not contain the text.
+ * @throws Error when the text is malformed. The message does not contain the text.
  */
 export function parseKeys(text: string): ReadonlyMap<string, Buffer> {
   const keys = new Map<string, Buffer>();
@@ -45,7 +45,7 @@ export function parseKeys(text: string): ReadonlyMap<string, Buffer> {
   return keys;
 }
 
-/** A variable that holds a keyring. */
+/** An environment variable that contains a keyring. */
 export const keyringText = z
   .string()
   .refine(
@@ -62,7 +62,7 @@ function isKeyring(text: string): boolean {
   }
 }
 
-/** A keyring entry with a new key, for stacks that create their own. */
+/** Returns a keyring with one new key, for stacks that create their own. */
 export function newKeyringText(id = 'k1'): string {
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }

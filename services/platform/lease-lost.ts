@@ -1,4 +1,4 @@
-/** Another process has taken the lease of this process, so this process must not write under it any more. */
+/** Another process has taken the lease of this process. So this process must stop writing under the lease. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 

@@ -1,29 +1,32 @@
-/** The lease of another process, as stored in the database. */
+/** The stored lease by which another process shows that it is alive. */
 export interface ProcessLease {
   readonly name: string;
   readonly owner: string;
-  /** As text with microseconds: each renewal changes it. */
+  /** As text with microseconds, because each renewal must change it. */
   readonly expiresAt: string;
-  /** Time until the expiry by the database's clock; negative after the expiry. Milliseconds. */
+  /** Time until the expiry, by the clock of the database; negative after the expiry. Milliseconds. */
   readonly endsInMs: number;
 }
 
-/** Distinguishes dead processes from leases that only seem expired because the database's clock was set. */
+/**
+ * Finds the leases of dead processes. A lease may also look expired because the clock of the database was set; the
+ * watch excludes this case.
+ */
 export interface LeaseWatch {
   /**
-   * Returns the leases of dead processes. Such a lease has expired, or its expiry is too far in the future for a real
-   * lease. By the monotonic clock it was not renewed for half the length of a lease. A lease that is seen for the first
-   * time and has just expired needs no further time.
+   * Returns the leases of dead processes. Two conditions must be true. The lease has expired, or its expiry is further
+   * in the future than any real one. And by the monotonic clock, it was not renewed for half the length of a lease. The
+   * second condition does not apply to a lease that has just expired when this watch sees it for the first time.
    *
    * @param leases the leases of all other processes.
-   * @param queriedMs when this process started the query for them, by the monotonic clock.
+   * @param queriedMs when this process began to read the leases, by the monotonic clock.
    */
   dead(leases: readonly ProcessLease[], queriedMs: number): ProcessLease[];
 }
 
-/** @param ttlMs length of the leases. */
+/** Creates a watch. @param ttlMs length of the leases. */
 export function createLeaseWatch(ttlMs: number): LeaseWatch {
-  /** Each lease with the time at which its current expiry was first seen, by the monotonic clock. */
+  /** Each lease, with the time at which this watch first saw its current expiry, by the monotonic clock. */
   let seen = new Map<string, { readonly expiresAt: string; readonly sinceMs: number }>();
 
   return {

@@ -3,18 +3,23 @@ import { createHeartbeat } from './heartbeat.ts';
 import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 
-/** The right of a process to do a named piece of work until the lease expires by the database's clock. */
+/**
+ * The right of a process to do one named piece of work. It lasts until the lease expires by the clock of the database.
+ */
 export interface Lease {
   readonly name: string;
   readonly owner: string;
-  /** Grows with every acquisition of any lease, so that the work of an earlier owner can be recognised. */
+  /**
+   * Number of the acquisition. It is larger than that of any earlier acquisition of any lease, so that work of an
+   * earlier owner is recognized.
+   */
   readonly token: bigint;
 }
 
 /**
- * Takes the lease if it is free or expired. Returns undefined while any process owns it, including the caller.
+ * Takes a lease that is free or expired. Returns undefined while a process owns it, even this process.
  *
- * After the database's clock was set back, the expiry of a lease may be too far in the future. Such a lease then expires
+ * When the clock of the database was set back, the expiry of a lease may be too far in the future. Such a lease expires
  * after `ttlMs`, unless its owner is alive and renews it.
  */
 export async function acquireLease(
@@ -42,7 +47,7 @@ update leases set expires_at = clock_timestamp() + $2 * interval '1 millisecond'
 
 /**
  * Renews the lease, even after its expiry, unless another process took it. Returns false when the lease is lost. A lost
- * lease cannot be renewed.
+ * lease stays lost.
  */
 export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Promise<boolean> {
   const { rowCount } = await db.query(
@@ -53,7 +58,7 @@ export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Pr
   return rowCount === 1;
 }
 
-/** Releases the lease. Has no effect when another process owns it now. */
+/** Releases the lease. Has no effect when another process owns it. */
 export async function releaseLease(db: Queryable, lease: Lease): Promise<void> {
   await db.query('delete from leases where name = $1 and token = $2', [lease.name, lease.token]);
 }
@@ -63,14 +68,16 @@ export interface LeasedWork<T> {
   readonly logger: Logger;
   readonly name: string;
   readonly owner: string;
-  /** Length of the lease, which is renewed during the work. Milliseconds. */
+  /** Length of the lease. It is renewed while the work runs. Milliseconds. */
   readonly ttlMs: number;
-  /** The signal aborts when the caller's signal aborts or the lease is lost. */
+  /** The work. Its signal aborts when `signal` aborts or when the lease is lost. */
   readonly work: (signal: AbortSignal) => Promise<T>;
   readonly signal?: AbortSignal;
 }
 
-/** Runs `work` under the lease and renews it during that time. Returns undefined when another process owns the lease. */
+/**
+ * Runs `work` under a lease, which it renews during the work. Returns undefined when another process owns the lease.
+ */
 export async function withLease<T>(o: LeasedWork<T>): Promise<T | undefined> {
   const lease = await acquireLease(o.pool, o);
   if (!lease) return undefined;

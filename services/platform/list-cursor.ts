@@ -1,15 +1,15 @@
 import { hash } from 'node:crypto';
 import { invalidField } from './errors.ts';
 
-/** The filters and the order of a list: JSON values, dates and ids. The size of a page does not belong to it. */
+/** The filters and the order of a list, as JSON values, dates and ids. The size of a page is not one of them. */
 export type ListFilters = Readonly<Record<string, unknown>>;
 
 const MARK_LENGTH = 11;
 const MARKED = new RegExp(`^(.*)\\.([\\w-]{${MARK_LENGTH}})$`);
 
 /**
- * Adds a mark of the list to a cursor, so that it does not continue another list. The place alone would be accepted
- * there, and the caller would miss what lies before it.
+ * Adds a mark of the list to a cursor, so that the cursor cannot continue another list. In another list its place would
+ * also be valid, and the caller would miss everything before it.
  *
  * @param place where the next page begins, without a dot; empty on the last page, which has no cursor.
  */
@@ -18,8 +18,8 @@ export function bindCursor(place: string, filters: ListFilters): string {
 }
 
 /**
- * Returns the place in a cursor. Cursors of releases before 0.2.0 have no mark; they are accepted, so that an update
- * interrupts nobody who reads a list.
+ * Returns the place in a cursor. Cursors of releases before 0.2.0 have no mark. They are accepted, so that an update
+ * does not interrupt callers who are reading a list.
  *
  * @throws DomainError INVALID_ARGUMENT for the cursor of a list with other filters or another order.
  */
@@ -33,7 +33,7 @@ export function placeInCursor(cursor: string, filters: ListFilters): string {
   );
 }
 
-/** Filters that select nothing are not in the mark, so that a later release may add filters. */
+/** Computes the mark. Filters that are not set are not in it, so that a later release may add filters. */
 function markOf(filters: ListFilters): string {
   const parts = Object.entries(filters)
     .map(([name, value]): [string, unknown] => [name, comparable(value)])
@@ -42,7 +42,7 @@ function markOf(filters: ListFilters): string {
   return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, MARK_LENGTH);
 }
 
-/** Lists select the same in every order, and with repeated values. */
+/** Returns the same value for lists with the same entries, in any order and with repeated entries. */
 function comparable(value: unknown): unknown {
   if (Array.isArray(value)) return [...new Set(value.map(String))].sort();
   return typeof value === 'bigint' ? String(value) : value;

@@ -5,24 +5,27 @@ import { onlyRow } from './only-row.ts';
 import { within } from './within.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** Maximum time for closing a connection to a server that may hang. Milliseconds. */
+/** Maximum time to close a connection to a server that may hang. Milliseconds. */
 const CLOSE_TIMEOUT_MS = 1_000;
 
 export interface ListenOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Channels exist per database, so the name of the channel is `<prefix><current schema>`. */
+  /**
+   * Prefix of the channel's name, which is `<prefix><current schema>`. The schema is in it because a channel belongs to
+   * the whole database.
+   */
   readonly channelPrefix: string;
   /**
-   * Called with the payload of each notification, and with an empty text after each new connection, because
-   * notifications in between are lost.
+   * Called with the payload of each notification. Also called with an empty text after each new connection, because
+   * notifications before it may be lost.
    */
   readonly onNotify: (payload: string) => void;
 }
 
 /**
- * Listens to a channel of the service's own schema over its own connection, and reopens a lost connection. A
- * notification only saves time: every listener also polls, because a connection may die unnoticed.
+ * Listens to a channel of the service's own schema over its own connection. Reopens the connection when it is lost. A
+ * notification only saves time: every user of this function also polls, because a connection may fail without an error.
  */
 export function listen(o: ListenOptions): Worker {
   return startLoop({
@@ -37,7 +40,8 @@ export function listen(o: ListenOptions): Worker {
         client.on('error', reject);
         signal.addEventListener('abort', () => resolve(), { signal: done.signal });
       });
-      // The promise may reject before the code below awaits it.
+      // The promise may reject before the code below awaits it. Without this handler, the rejection would end the
+      // process.
       ended.catch(() => {});
       try {
         await client.connect();
@@ -46,7 +50,7 @@ export function listen(o: ListenOptions): Worker {
         o.onNotify('');
         await ended;
       } finally {
-        // The loop's signal outlives many connections, so listeners of ended connections must be removed.
+        // Remove the listener of this connection. The signal of the loop lives longer than many connections.
         done.abort();
         await within(CLOSE_TIMEOUT_MS, client.end()).catch(() => {});
       }

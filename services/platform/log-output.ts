@@ -1,26 +1,29 @@
 import { fstatSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** The output for the log lines of a process. A full disk, a slow reader or a missing one never stops the process. */
+/**
+ * The output for the log lines of a process. It never stops the process: not when the disk is full, nor when the reader
+ * is slow or missing.
+ */
 export interface LogOutput {
-  /** Never throws and never waits. */
+  /** Writes a line. Never throws and never waits. */
   write(line: string): void;
-  /** Lines dropped since the start of the process. */
+  /** Number of lines dropped since the start of the process. */
   dropped(): number;
-  /** Writes waiting lines until the timeout. Milliseconds. */
+  /** Writes the waiting lines, for at most this time. Milliseconds. */
   drain(timeoutMs: number): Promise<void>;
 }
 
-/** Further lines are dropped while this many bytes wait in memory. */
+/** Maximum number of bytes that wait in memory. Above it, lines are dropped. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 /** Pause between two tries to write waiting lines. Milliseconds. */
 const RETRY_MS = 100;
 const DRAIN_EVERY_MS = 10;
 
 /**
- * Writes each line to a file descriptor immediately, so that the last lines of a process are not lost. Lines that cannot
- * be written (ENOSPC, EAGAIN, EPIPE …) wait, up to 1 MiB. Further lines are dropped. When writing works again, a line
- * reports their number.
+ * Writes each line to a file descriptor immediately, so that the last lines of a process are not lost. Lines that
+ * cannot be written (ENOSPC, EAGAIN, EPIPE …) wait in memory, up to 1 MiB; more lines are dropped. When writing works
+ * again, a line says how many were dropped.
  *
  * @param fd must not block: see {@link standardOutput}.
  */
@@ -51,7 +54,7 @@ export function createLogOutput(fd: number): LogOutput {
     retry = undefined;
   }
 
-  /** Returns the oldest waiting line. After the last line, returns a line with the number of dropped lines. */
+  /** Returns the oldest waiting line. When no line waits, returns a line with the number of dropped lines. */
   function next(): Buffer | undefined {
     if (waiting.length === 0 && dropped > reported) {
       enqueue(Buffer.from(droppedLine(dropped - reported)));
@@ -81,13 +84,13 @@ export function createLogOutput(fd: number): LogOutput {
   };
 }
 
-/** Returns the bytes that could not be written. */
+/** Writes as many bytes as possible. Returns the rest. */
 function writeSome(fd: number, bytes: Buffer): Buffer {
   let rest = bytes;
   try {
     while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest));
   } catch {
-    // The next try may succeed, and there is no other place to log the error.
+    // Ignore the error. The next try may succeed, and there is no other place to log it.
   }
   return rest;
 }
@@ -101,7 +104,7 @@ function droppedLine(lines: number): string {
 const STDOUT = 1;
 let standard: LogOutput | undefined;
 
-/** Returns the single log output of the process. All parts of the process share the file descriptor. */
+/** Returns the log output of the process. All its parts share it, because they share the file descriptor. */
 export function standardOutput(): LogOutput {
   standard ??= openStandardOutput();
   return standard;
@@ -109,8 +112,8 @@ export function standardOutput(): LogOutput {
 
 function openStandardOutput(): LogOutput {
   const kind = fstatSync(STDOUT);
-  // Opening the stream makes a pipe non-blocking. A blocking pipe would stop the process when its reader stops. One
-  // listener is enough: test runners load this module again and again in one process.
+  // Opening the stream makes a pipe non-blocking. A blocking pipe would stop the process when its reader stops. Add the
+  // listener only once: test runners load this module several times in one process.
   if ((kind.isFIFO() || kind.isSocket()) && process.stdout.listenerCount('error') === 0) {
     process.stdout.on('error', ignore);
   }

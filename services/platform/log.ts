@@ -8,11 +8,11 @@ import { redactFields, scrubText } from './redaction.ts';
 export type Logger = pino.Logger;
 
 /**
- * Creates a logger that writes one JSON object per line, with the current trace.
+ * Creates a logger that writes one JSON object in each line, with the current trace.
  *
  * @param o.service the part of the process that logs; a field of every line.
- * @param o.level least severe level to write.
- * @param o.pretty readable lines by `pino-pretty`, which production images do not have.
+ * @param o.level lines of lower levels are not written.
+ * @param o.pretty whether `pino-pretty` makes the lines readable. Production images do not have it.
  * @param o.destination output for the lines; standard output by default.
  * @throws Error when `pretty` is set and `pino-pretty` is not installed.
  */
@@ -27,7 +27,7 @@ export function createLogger(o: {
     base: { service: o.service },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label) => ({ level: label }), log: redactFields },
-    // redactFields has described the errors; pino's own serializer would flatten them again.
+    // Keep errors as redactFields has described them. The serializer of pino would change them again.
     serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: scrubText },
     mixin: traceFields,

@@ -7,15 +7,15 @@ import { standardOutput } from './log-output.ts';
 export interface MetricsEndpointOptions {
   readonly reader: PrometheusExporter;
   readonly host: string;
-  /** 0 takes a free port. */
+  /** TCP port. With 0 the kernel chooses a free one. */
   readonly port: number;
-  /** Decides the response of `/readyz`. Without it the path does not exist. */
+  /** The result of `/readyz`. Without this function, the path does not exist. */
   readonly isReady?: () => Promise<boolean>;
 }
 
 /**
- * Serves `/metrics` for Prometheus on its own port, and `/readyz` for the kubelet, because its gRPC probes do not
- * support TLS.
+ * Serves `/metrics` for Prometheus on a port of its own. It also serves `/readyz` for the kubelet there, because the
+ * kubelet's gRPC probes do not support TLS.
  */
 export async function serveMetrics(
   o: MetricsEndpointOptions,
@@ -42,7 +42,7 @@ export async function serveMetrics(
   };
 }
 
-/** Memory, CPU time and dropped log lines of the process, measured at each scrape. */
+/** Adds metrics of the process: memory, CPU time and dropped log lines, measured at each scrape. */
 export function measureProcess(meter: Meter): void {
   meter
     .createObservableGauge('process.resident.memory.bytes', { description: 'Resident memory' })

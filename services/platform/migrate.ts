@@ -9,31 +9,32 @@ import { runCommand } from './run-command.ts';
 import { roleOf, SCHEMAS, type SchemaDefinition } from './schemas.ts';
 import { transportShape } from './transport-security.ts';
 
-/** Any number that no other lock of the database uses. */
+/** Number of the advisory lock of migrations. No other lock of the database uses it. */
 const MIGRATION_LOCK = 7_240_311_905n;
-/** Maximum time that a second migrator waits for the first. */
+/** Maximum time that a second migrator waits for the first. Milliseconds. */
 const LOCK_WAIT_MS = 120_000;
 
 export interface MigrateOptions {
-  /** Logs in as the owner of the schemas: `rms_migrator` (with createrole), or a superuser. */
+  /** URL of the database with the owner of the schemas as user: `rms_migrator` (with createrole), or a superuser. */
   readonly databaseUrl: string;
-  /** New passwords by schema. A role without an entry keeps its password. */
+  /** New passwords of roles, by schema. A role without an entry keeps its password. */
   readonly passwords?: Readonly<Record<string, string>>;
   readonly schemas?: readonly SchemaDefinition[];
   readonly onApplied?: (schema: string, name: string) => void;
-  /** How long to wait for a table in use; five minutes by default. Milliseconds. */
+  /** How long a migration waits for a table that is in use; five minutes by default. Milliseconds. */
   readonly tableTimeoutMs?: number;
-  /** How long to wait for a database that does not accept connections yet; 0 by default. Milliseconds. */
+  /** How long to wait for a database that does not accept connections yet; by default 0. Milliseconds. */
   readonly databaseWaitMs?: number;
-  /** Called once when the wait for the database begins, with the reason. */
+  /** Called once with the reason, when the wait for the database begins. */
   readonly onWait?: (reason: string) => void;
 }
 
 /**
- * Brings every schema to the state of this code: creates the schema and its role with rights and search path, then
+ * Brings every schema to the state of this code. Creates the schema, and its role with rights and search path. Then
  * applies the migrations. May be repeated. Concurrent runs wait for each other.
  *
- * @throws MigrationError when the database is newer than the code and does not fit it, or an applied file was changed.
+ * @throws MigrationError when the database is newer than this code and does not fit it, or when an applied file was
+ *   changed.
  */
 export async function migrate(o: MigrateOptions): Promise<number> {
   const client = await connect(o);
@@ -62,7 +63,10 @@ export async function migrate(o: MigrateOptions): Promise<number> {
 
 /** Pause between two attempts to connect. Milliseconds. */
 const CONNECT_PAUSE_MS = 1_000;
-/** Errors of a database that is starting, or whose name is not in DNS yet. A wrong password fails immediately. */
+/**
+ * Error codes of a database that is starting, or whose name is not in DNS yet. Other errors, such as a wrong password,
+ * fail immediately.
+ */
 const STARTING_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -74,7 +78,7 @@ const STARTING_CODES = new Set([
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
 
-/** Connects; waits for a database that is still starting. */
+/** Connects. Waits while the database is starting. */
 async function connect(o: MigrateOptions): Promise<pg.Client> {
   const end = performance.now() + (o.databaseWaitMs ?? 0);
   for (let isFirst = true; ; isFirst = false) {
@@ -95,7 +99,10 @@ async function connect(o: MigrateOptions): Promise<pg.Client> {
   }
 }
 
-/** Lets only the roles below connect or create. Does nothing when the migrator does not own the database. */
+/**
+ * Revokes the rights of all other roles to connect to the database or to create objects in it. Does nothing when the
+ * migrator does not own the database.
+ */
 async function closeToPublic(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ database: string; owns: boolean }>(
     `select current_database() as database, pg_has_role(datdba, 'usage') as owns
@@ -117,7 +124,8 @@ async function prepareSchema(client: pg.Client, name: string, password?: string)
   await client.query(`create schema if not exists ${schema}`);
   await client.query(`grant usage on schema ${schema} to ${role}`);
   await grantConnect(client, role);
-  // Before the tables exist, so that a migration may revoke rights (insert-only tables).
+  // Grant these rights before the tables exist. So a migration can revoke some of them, for example for tables that are
+  // insert-only.
   await client.query(
     `alter default privileges in schema ${schema} grant select, insert, update, delete on tables to ${role}`,
   );
@@ -127,7 +135,10 @@ async function prepareSchema(client: pg.Client, name: string, password?: string)
   await prepareMigrations(client, name);
 }
 
-/** Creates the role if it is missing. Roles belong to the whole server, so another database may have created it. */
+/**
+ * Creates the role if it is missing. Roles belong to the whole server, so a run for another database may have created
+ * it.
+ */
 async function prepareRole(client: pg.Client, schema: string): Promise<void> {
   const name = roleOf(schema);
   const { rows } = await client.query<{ rolconfig: string[] | null }>(
@@ -147,16 +158,19 @@ async function grantConnect(client: pg.Client, role: string): Promise<void> {
   }
 }
 
-/** `DB_PASSWORD_RETURNS=…` is the password of `rms_returns`. */
+/** Returns the passwords in the environment: `DB_PASSWORD_RETURNS=…` is that of `rms_returns`. */
 function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
   const named = SCHEMAS.map(({ name }) => [name, env[`DB_PASSWORD_${name.toUpperCase()}`] ?? '']);
   return Object.fromEntries(named.filter(([, password]) => password !== ''));
 }
 
-/** A database that is installed together with the Job may take minutes. Milliseconds. */
+/**
+ * How long the command waits for the database. One that is installed together with the Job may need minutes.
+ * Milliseconds.
+ */
 const DATABASE_WAIT_MS = 300_000;
 
-/** Runs the command. `DATABASE_URL` names the database and the migrator. */
+/** Runs the command. `DATABASE_URL` has the database, and the migrator as user. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig(
     { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },

@@ -4,17 +4,20 @@ import { readdir, readFile } from 'node:fs/promises';
 import { FIRST_RELEASE, isOlder, RELEASE } from './release.ts';
 import type { SchemaDefinition } from './schemas.ts';
 
-/** One numbered SQL file. */
+/** A numbered SQL file. */
 export interface Migration {
-  /** Its name in `schema_migrations`. */
+  /** The name of the file, as in `schema_migrations`. */
   readonly name: string;
   readonly sha256: string;
   readonly text: string;
-  /** The oldest release whose processes can work with the schema after this file. */
+  /** The oldest release whose processes work with the schema after this file. */
   readonly fits: string;
 }
 
-/** Returns the migrations of a schema in the order of their numbers: first the platform's by capability, then its own. */
+/**
+ * Returns the migrations of a schema in the order in which they are applied: first the platform's for each capability,
+ * then its own, by number.
+ */
 export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[]> {
   const migrations: Migration[] = [];
   for (const capability of schema.capabilities) {
@@ -28,7 +31,7 @@ export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[
 const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
 
 async function readMigrations(folder: URL, prefix: string): Promise<Migration[]> {
-  // A schema without migrations has no folder in git.
+  // Git has no empty folders, so a schema without migrations has none.
   if (!existsSync(folder)) return [];
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
   const wrong = files.filter((file, at) => {
@@ -52,12 +55,13 @@ async function readMigrations(folder: URL, prefix: string): Promise<Migration[]>
 const FITS = /^-- fits: (\d+\.\d+\.\d+)$/m;
 const TAKES_AWAY = /^-- takes away: \S/m;
 
-/** Files from before the line `-- fits` existed that do not fit the first release. */
+/** Files that are older than the line `-- fits` and do not fit the first release. */
 const WITHOUT_FITS_LINE: ReadonlyMap<string, string> = new Map([['0010_readings.sql', '0.2.0']]);
 
 /**
- * Returns the release in the line `-- fits: <release>` of a file. A file fits the previous release, so that processes of
- * both releases can run side by side. Otherwise the file must name what it takes away.
+ * Returns the release in the line `-- fits: <release>` of a file. Normally this is the previous release, so that
+ * processes of both releases can run side by side. A file that does not fit the previous release must say what it takes
+ * away. A file without the line fits the first release.
  */
 function fitOf(name: string, text: string): string {
   const fits = FITS.exec(text)?.[1];

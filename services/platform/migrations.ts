@@ -5,17 +5,17 @@ import { RELEASE } from './release.ts';
 import { appliedIn, compare } from './schema-state.ts';
 import { roleOf } from './schemas.ts';
 
-/** This code cannot work with the schema, or a migration failed. */
+/** A migration failed, or this code cannot work with the schema. */
 class MigrationError extends Error {}
 
 /**
- * Applies missing migrations, each file in its own transaction with the schema as search path, and reports each name.
- * The caller holds the advisory lock.
+ * Applies missing migrations and reports their names. Each file has its own transaction, with the schema as search
+ * path. The caller must hold the advisory lock.
  *
- * Does not change a newer schema that fits this release, so that the migration Job also works during a rollback.
+ * A newer schema that fits this release is not changed, so that the migration Job also works during a rollback.
  *
- * @throws MigrationError when an applied file was edited later (migrations are forward only), or when this release cannot
- *   work with the schema of a newer release.
+ * @throws MigrationError when an applied file was edited later (migrations are forward only), or when this release
+ *   cannot work with the schema of a newer release.
  */
 export async function applyMigrations(
   client: pg.ClientBase,
@@ -23,7 +23,7 @@ export async function applyMigrations(
   o: {
     migrations: readonly Migration[];
     onApplied?: (name: string) => void;
-    /** How long to wait for a table in use; five minutes by default. Milliseconds. */
+    /** How long a migration waits for a table that is in use; five minutes by default. Milliseconds. */
     tableTimeoutMs?: number | undefined;
   },
 ): Promise<string[]> {
@@ -40,16 +40,16 @@ export async function applyMigrations(
 }
 
 /**
- * Maximum wait for a table. All other work waits behind a waiting migration, so the migration stops soon and tries
- * again. Milliseconds.
+ * Maximum wait for a table in one try. While a migration waits for a table, all other statements on it wait behind the
+ * migration. So it stops soon and tries again. Milliseconds.
  */
 const TABLE_WAIT_MS = 500;
 const TABLE_PAUSE_MS = 500;
-/** Maximum time of all tries. It is longer than a backup of a small table or a long read. Milliseconds. */
+/** Maximum time of all tries together. A backup of a small table or a long read takes less. Milliseconds. */
 const TABLE_TIMEOUT_MS = 300_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** @param tableTimeoutMs how long to wait for tables in use. */
+/** Applies one migration. @param tableTimeoutMs how long it waits for tables that are in use. */
 async function applyOne(
   client: pg.ClientBase,
   schema: string,
@@ -86,8 +86,8 @@ async function tryOne(client: pg.ClientBase, schema: string, migration: Migratio
 }
 
 /**
- * Creates the schema's table of applied migrations and its table of the release that last migrated it. The process of
- * the schema may only read them.
+ * Creates two tables of the schema: the applied migrations, and the release that last migrated the schema. The process
+ * of the schema may only read them.
  */
 export async function prepareMigrations(client: pg.ClientBase, schema: string): Promise<void> {
   const name = pg.escapeIdentifier(schema);
@@ -108,7 +108,7 @@ export async function prepareMigrations(client: pg.ClientBase, schema: string): 
   );
 }
 
-/** Records that this release has migrated the schema. */
+/** Records that this release migrated the schema. */
 export async function recordRelease(client: pg.ClientBase, schema: string): Promise<void> {
   await client.query(
     `insert into ${pg.escapeIdentifier(schema)}.schema_release (release) values ($1)

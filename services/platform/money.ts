@@ -3,26 +3,24 @@ import type { Amount } from '../../proto/gen/rms/common/v1/money_pb.ts';
 import { invalidField } from './errors.ts';
 import { snakeCase } from './text.ts';
 
-/** The maximum amount, in whole units of its currency. */
+/** Maximum amount, in whole units of its currency. */
 const MAX_UNITS = 1_000_000_000_000n;
 const DECIMALS: ReadonlyMap<string, number> = new Map(
   currencies.map((currency) => [currency.code, currency.digits]),
 );
-/** A JavaScript number holds this many digits exactly. */
+/** Number of digits that a JavaScript number always represents exactly. */
 const EXACT_DIGITS = 15;
 const DECIMAL = /^(\d{1,13})(?:\.(\d{1,8}))?$/;
 
-/**
- * How many decimals ISO 4217 gives a currency; undefined when there is no such currency.
- */
+/** Returns the number of decimals of a currency (ISO 4217); undefined when there is no such currency. */
 export function decimalsOf(currency: string): number | undefined {
   return DECIMALS.get(currency);
 }
 
 /**
- * The decimals of a currency that was checked before.
+ * Returns the number of decimals of a currency that was checked before.
  *
- * @throws RangeError for an unknown currency: a programming error.
+ * @throws RangeError for an unknown currency, which is a bug.
  */
 function digitsOf(currency: string): number {
   const digits = decimalsOf(currency);
@@ -31,11 +29,11 @@ function digitsOf(currency: string): number {
 }
 
 /**
- * Parses a decimal string of a request as minor units of `currency`.
+ * Parses a decimal text in a request. Returns the amount in minor units of `currency`.
  *
  * @param field the name of the value in the error.
- * @throws DomainError INVALID_ARGUMENT for a text that is not a decimal number, more decimals than the currency has, a
- *   negative amount, and an amount above 10^12 units.
+ * @throws DomainError INVALID_ARGUMENT for a text that is not a decimal number, for more decimals than the currency
+ *   has, for a negative amount, and for an amount above 10^12 units.
  */
 export function parseAmount(field: string, text: string, currency: string): bigint {
   const digits = digitsOf(currency);
@@ -50,12 +48,12 @@ export function parseAmount(field: string, text: string, currency: string): bigi
   return minor;
 }
 
-/** Whether an amount is above 10^12 units, the maximum of submitted and derived amounts. */
+/** Whether an amount is above 10^12 units, which is the maximum for submitted and computed amounts. */
 export function isTooLarge(minor: bigint, currency: string): boolean {
   return minor > MAX_UNITS * 10n ** BigInt(digitsOf(currency));
 }
 
-/** Writes minor units as a decimal string with exactly the currency's decimals; may be negative. */
+/** Writes minor units as a decimal text with all decimals of the currency. The amount may be negative. */
 export function formatAmount(minor: bigint, currency: string): string {
   const digits = digitsOf(currency);
   const sign = minor < 0n ? '-' : '';
@@ -65,14 +63,14 @@ export function formatAmount(minor: bigint, currency: string): string {
 }
 
 /**
- * Parses a stored amount as minor units. Trailing zeros are allowed.
+ * Parses a stored amount. Returns minor units. Trailing zeros are allowed.
  *
- * @throws RangeError when it has more decimals than the currency: the stored data is invalid.
+ * @throws RangeError when the amount has more decimals than its currency, because then the stored data is invalid.
  */
 export function minorOf(stored: string, currency: string): bigint {
   const digits = digitsOf(currency);
   const point = stored.length - digits - 1;
-  // The usual form. A whole return has hundreds of amounts, so this path must be fast.
+  // The usual form. This path must be fast, because a whole return has hundreds of amounts.
   if (digits > 0 && stored[point] === '.' && stored.length < EXACT_DIGITS) {
     return BigInt(Number(stored.slice(0, point) + stored.slice(point + 1)));
   }
@@ -81,7 +79,7 @@ export function minorOf(stored: string, currency: string): bigint {
   return BigInt(units + fraction.slice(0, digits).padEnd(digits, '0'));
 }
 
-/** Whether two decimal texts are the same number. Leading and trailing zeros do not matter. */
+/** Whether two decimal texts are the same number. Zeros at the beginning and the end do not matter. */
 export function sameDecimal(one: string, other: string): boolean {
   return isDecimal(one) && isDecimal(other) && plain(one) === plain(other);
 }
@@ -93,21 +91,22 @@ function plain(text: string): string {
   return `${units.replace(/^0+(?=\d)/, '')}.${fraction.replace(/0+$/, '')}`;
 }
 
-/** One value for each currency of a return. */
+/** One value for each of the two currencies of a return. */
 export interface Both<T> {
   readonly shop: T;
   readonly presentment: T;
 }
 
-/** Both currencies of a return, ISO 4217. */
+/** The two currencies of a return (ISO 4217). */
 export type Currencies = Both<string>;
 
 const ZERO: Both<bigint> = { shop: 0n, presentment: 0n };
 
 /**
- * Reads one submitted amount in both currencies, as minor units.
+ * Reads a submitted amount in both currencies. Returns minor units.
  *
- * The presentment amount may be absent when both currencies are the same, or the amount is zero. It is never converted.
+ * The presentment amount may be absent when both currencies are the same, or when the amount is zero. Amounts are never
+ * converted.
  *
  * @throws DomainError INVALID_ARGUMENT with the name of the invalid field.
  */
@@ -135,7 +134,7 @@ export function amountOf(
   return { shop, presentment };
 }
 
-/** {@link amountOf} for a required amount. */
+/** Does the same as {@link amountOf} for a required amount. */
 export function requiredAmountOf(
   field: string,
   amount: Amount | undefined,
@@ -147,7 +146,7 @@ export function requiredAmountOf(
   return amountOf(field, amount, currencies);
 }
 
-/** Amounts in both currencies, by name. */
+/** Returns an amount in both currencies for each name. */
 export function bothOf<K extends string>(
   names: readonly K[],
   read: (name: K) => Both<bigint>,
@@ -157,7 +156,7 @@ export function bothOf<K extends string>(
   return { shop: side('shop'), presentment: side('presentment') };
 }
 
-/** Amounts in one currency, by name. */
+/** Returns an amount in one currency for each name. */
 export function sumsOf<K extends string>(
   names: readonly K[],
   read: (name: K) => bigint,
@@ -166,20 +165,20 @@ export function sumsOf<K extends string>(
 }
 
 function byName<K extends string>(entries: readonly (readonly [K, bigint])[]): Record<K, bigint> {
-  // Object.fromEntries widens the keys of a closed record.
+  // `fromEntries` loses the type of the keys.
   return Object.fromEntries(entries) as Record<K, bigint>;
 }
 
-/** The prefix of the columns in one currency: empty for the shop's. */
+/** The prefix of the columns of one currency. It is empty for the shop's currency. */
 export type Side = '' | 'presentment_';
 
-/** The columns of these amounts, in both currencies. */
+/** The names of the columns for these amounts, in both currencies. */
 export function amountColumnsOf(names: readonly string[]): string[] {
   const columns = names.map(snakeCase);
   return [...columns, ...columns.map((column) => `presentment_${column}`)];
 }
 
-/** Amounts as columns, in both currencies. */
+/** The values of the columns for these amounts, in both currencies. */
 export function amountColumns<K extends string>(
   names: readonly K[],
   sums: Both<Readonly<Record<K, bigint>>>,

@@ -1,6 +1,6 @@
 /**
- * Returns the row of a statement that always returns exactly one: a count or another aggregate, `insert … returning`, or
- * a select without `from`.
+ * Returns the row of a statement that always returns exactly one row: an aggregate such as a count, `insert …
+ * returning`, or a select without `from`.
  *
  * @throws Error for another number of rows, which is a bug.
  */

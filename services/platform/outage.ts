@@ -1,8 +1,8 @@
 import pg from 'pg';
 
 /**
- * SQLSTATE classes that the server, its configuration or our rights cause. The data of a statement cannot cause them, so
- * the same statement succeeds after the outage.
+ * SQLSTATE classes of errors that the server, its configuration or our rights cause. The values in a statement cannot
+ * cause them. So the same statement succeeds after the outage.
  */
 const OUTAGE_CLASSES: ReadonlySet<string> = new Set([
   '08', // connection
@@ -12,14 +12,14 @@ const OUTAGE_CLASSES: ReadonlySet<string> = new Set([
   '58', // input or output failed
   'F0', // configuration file
 ]);
-/** The old primary reports this after a failover. */
+/** After a failover, the old primary reports this code. */
 const READ_ONLY = '25006';
 /**
- * The database does not fit this code: not yet migrated, restored from a backup, or found by a wrong search path.
- * Statements are constant, so no value in them can cause this.
+ * Codes for a schema that does not fit this code: it is not migrated, was restored from a backup, or was found by a
+ * wrong search path. The texts of statements are constant, so no value can cause these errors.
  */
 const WRONG_SCHEMA = ['3F000', '42P01', '42703', '42704', '42883'];
-/** A prepared statement is unknown, exists twice, or has another result type since a migration. */
+/** Codes for a prepared statement that is unknown, exists twice, or has another result type since a migration. */
 const PREPARED_STATEMENTS = ['26000', '42P05'];
 const OUTAGE_CODES: ReadonlySet<string> = new Set([
   READ_ONLY,
@@ -37,9 +37,9 @@ const OUTAGE_CODES: ReadonlySet<string> = new Set([
   'XX001', // damaged table file
   'XX002', // damaged index file
 ]);
-/** Codes that data can cause too. These functions of the server raise them for other reasons. */
+/** Codes that values can cause, too. They are an outage only when these functions of the server raise them. */
 const OUTAGE_ROUTINES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
-  // "cached plan must not change result type", of a statement prepared before a migration.
+  // The text is "cached plan must not change result type". The statement was prepared before a migration.
   ['0A000', new Set(['RevalidateCachedQuery'])],
   // No transaction ids are left before a vacuum.
   ['54000', new Set(['GetNewTransactionId', 'GetNewMultiXactId'])],
@@ -61,9 +61,9 @@ const NETWORK_CODES: ReadonlySet<string> = new Set([
   'EPIPE',
   'ETIMEDOUT',
 ]);
-/** A certificate that has expired, was replaced or has another host name. */
+/** Codes for a certificate that has expired, was replaced or has another host name. */
 const TLS_CODES = /^(ERR_SSL_|ERR_TLS_|CERT_|UNABLE_TO_|SELF_SIGNED_CERT|DEPTH_ZERO_)/;
-/** Texts of errors that `pg` reports without a code. */
+/** Texts of errors without a code, as `pg` reports them. */
 const DRIVER_TEXTS = [
   'Connection terminated',
   'timeout exceeded when trying to connect',
@@ -77,12 +77,12 @@ const DRIVER_TEXTS = [
 ];
 
 /**
- * Whether `error` is an outage: the database, the network, or our access to them fails, whatever the data is. The same
- * work succeeds after the outage, so it must not be dropped.
+ * Whether `error` is an outage: the database, the network or our access to them fails, and the data is not the cause.
+ * The same work succeeds after the outage, so it must not be dropped.
  */
 export function isOutage(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
-  // By shape, not class: the runtime's errors may come from another realm.
+  // Compare properties and not classes, because errors of the runtime may come from another realm.
   if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOutage);
   if (error instanceof pg.DatabaseError) return isServerOutage(error);
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
@@ -99,7 +99,7 @@ function isServerOutage({ code = '', routine = '' }: pg.DatabaseError): boolean 
   return OUTAGE_ROUTINES.get(code)?.has(routine) ?? false;
 }
 
-/** Errors that belong to a session: its primary, its search path, its prepared statements. */
+/** Codes of errors that are about the session: its primary, its search path, its prepared statements. */
 const SESSION_CODES: ReadonlySet<string> = new Set([
   READ_ONLY,
   ...WRONG_SCHEMA,
@@ -108,15 +108,15 @@ const SESSION_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether the connection that reported `error` must be closed: it is lost, a rollback on a hanging server would delay
- * the caller again, or the next statement would fail in the same way.
+ * Whether the connection that reported `error` must be closed. This is so when the connection is lost, when a rollback
+ * would hang as well, or when the next statement would fail in the same way.
  */
 export function needsNewConnection(error: unknown): boolean {
   if (!isOutage(error)) return false;
   return !(error instanceof pg.DatabaseError) || SESSION_CODES.has(error.code ?? '');
 }
 
-/** Outages that end without an operator, or that a new connection ends. */
+/** Codes of outages that end without an operator, or with a new connection. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   ...PREPARED_STATEMENTS,
   READ_ONLY,
@@ -129,12 +129,12 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   '55P03',
 ]);
 const TRANSIENT_CLASSES: ReadonlySet<string> = new Set(['08', '57']);
-/** The database was dropped. */
+/** The code for a database that was dropped. */
 const DATABASE_DROPPED = '57P04';
 
 /**
- * Whether the server rejects this process until an operator changes something: the password, a grant, the schema, the
- * disk.
+ * Whether the server rejects this process until an operator changes something, such as the password, a grant, the
+ * schema or the disk.
  */
 export function isRejectedByServer(error: pg.DatabaseError): boolean {
   const code = error.code ?? '';

@@ -2,15 +2,18 @@ import { type LeaseTokens, shardLease } from './shard-leases.ts';
 
 interface OwnedShard {
   readonly token: bigint;
-  /** This process hands the shard over as soon as no work is in flight. No new work starts for it. */
+  /**
+   * True when this process hands the shard over as soon as no work is in flight. Until then no new work starts for the
+   * shard.
+   */
   isReleasing: boolean;
 }
 
-/** The shards whose leases this process owns, and which of them it hands over. */
+/** The shards whose leases this process owns, each with the mark whether this process hands it over. */
 export class OwnedShards {
   readonly #name: string;
   readonly #isBusy: (shard: number) => boolean;
-  /** In the order in which this process took them. */
+  /** The shards, in the order in which this process took them. */
   readonly #shards = new Map<number, OwnedShard>();
 
   /**
@@ -38,19 +41,19 @@ export class OwnedShards {
     this.#shards.clear();
   }
 
-  /** Removes shards whose leases are not among these, because other processes took them. */
+  /** Removes the shards whose leases are not in this set, because other processes took them. */
   keepOnly(leases: ReadonlySet<string>): void {
     for (const shard of [...this.#shards.keys()]) {
       if (!leases.has(shardLease(this.#name, shard))) this.#shards.delete(shard);
     }
   }
 
-  /** The shards that this process does not hand over. */
+  /** Returns the shards that this process does not hand over. */
   kept(): number[] {
     return [...this.#shards].filter(([, { isReleasing }]) => !isReleasing).map(([shard]) => shard);
   }
 
-  /** The token of a shard that this process does not hand over; undefined for other shards. */
+  /** Returns the token of a shard that this process does not hand over; undefined for other shards. */
   tokenOf(shard: number): bigint | undefined {
     const owned = this.#shards.get(shard);
     return owned?.isReleasing ? undefined : owned?.token;
@@ -61,7 +64,8 @@ export class OwnedShards {
   }
 
   /**
-   * Marks the shards above `share` for the handover. Removes those without work in flight, and returns their leases.
+   * Marks shards for the handover, so that this process keeps `share` of them. Removes marked shards without work in
+   * flight, and returns their leases.
    */
   takeExtra(share: number): LeaseTokens {
     const extra = this.size - share;
@@ -74,7 +78,10 @@ export class OwnedShards {
     return this.#leasesOf(ready);
   }
 
-  /** Shards without work in flight come first, then shards that are marked already, then the newest shards. */
+  /**
+   * Returns the shards in the order of the handover: first those without work in flight, then those that are marked
+   * already, then the newest.
+   */
   #inHandOverOrder(): { shard: number; owned: OwnedShard; rank: number }[] {
     const rankOf = (shard: number, { isReleasing }: OwnedShard): number => {
       if (!this.#isBusy(shard)) return 0;

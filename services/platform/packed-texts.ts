@@ -1,15 +1,15 @@
 /**
- * Long texts of a statement, in one bytea parameter beside its JSON parameter. In JSON the client would escape each text
- * and the server would parse it, which costs more than the rest of the statement.
+ * The long texts of a statement, in one bytea parameter beside the JSON parameter. Inside JSON, the client would escape
+ * each text and the server would parse it. This would cost more than the rest of the statement.
  */
 export interface PackedTexts {
-  /** Adds a text. Returns its place, for the JSON parameter; null for an absent text. */
+  /** Adds a text. Returns its place, which goes into the JSON parameter; null for an absent text. */
   add(text: string | undefined): Place | null;
-  /** All texts in UTF-8, one after the other: the value for {@link packedText}. */
+  /** Returns all texts in UTF-8, one after the other, as the value of the bytea parameter of {@link packedText}. */
   bytes(): Buffer;
 }
 
-/** Place of a text: its first byte, counted from 1, and its length in bytes. */
+/** The place of a text: the number of its first byte, counted from 1, and its length in bytes. */
 export type Place = readonly [from: number, bytes: number];
 
 export function packTexts(): PackedTexts {
@@ -29,7 +29,7 @@ export function packTexts(): PackedTexts {
 }
 
 /**
- * Returns SQL for a packed text.
+ * Returns SQL that reads a text at its place.
  *
  * @param place SQL for its {@link Place}, an integer[].
  * @param bytes SQL for all texts, such as `$3::bytea`.

@@ -5,15 +5,15 @@ import { onlyRow } from './only-row.ts';
 import type { Queryable } from './postgres.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** Partitions are created this many days before they are needed, so that operators notice a stopped job in time. */
+/** How many days before they are needed partitions are created, so that operators notice a stopped job in time. */
 const DAYS_AHEAD = 3;
 const EVERY_MS = 60 * 60 * 1_000;
 const LEASE_MS = 60_000;
-/** Pause before the next try when the tables are locked. */
+/** Pause before the next try when another session has locked the tables. Milliseconds. */
 const BUSY_REST_MS = 60_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** Tables with day partitions. Each has functions that create and drop partitions for the service's role. */
+/** SQL functions that create and drop the day partitions of each table, with the rights of the service's role. */
 const STATEMENTS = {
   event: {
     create: 'select create_event_partitions($1) as count',
@@ -32,7 +32,7 @@ export interface PartitionOptions {
   readonly retentionDays: number;
 }
 
-/** Creates the partitions of the coming days and drops partitions older than the retention. */
+/** Creates the partitions of the coming days. Drops partitions that are older than the retention. */
 export async function maintainPartitions(
   db: Queryable,
   o: PartitionOptions,
@@ -43,7 +43,7 @@ export async function maintainPartitions(
   return { made: onlyRow(made).count, dropped: onlyRow(dropped).count };
 }
 
-/** Keeps the partitions of a table, see {@link startDayKeeper}. */
+/** Starts {@link startDayKeeper} for the partitions of a table. */
 export function startPartitionKeeper(
   o: PartitionOptions & Omit<DayKeeperOptions, 'name' | 'maintain'>,
 ): Worker {
@@ -57,15 +57,15 @@ export function startPartitionKeeper(
 export interface DayKeeperOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Name of the lease, and in logs. */
+  /** Name of the lease, which is also the name in logs. */
   readonly name: string;
-  /** A name of this process that no other process ever has. */
+  /** A name that only this process has ever had. */
   readonly owner: string;
-  /** Creates and drops partitions. Returns how many. */
+  /** Creates and drops partitions. Returns the number of both. */
   readonly maintain: () => Promise<{ made: number; dropped: number }>;
 }
 
-/** Creates and drops the day partitions of tables every hour, in one of several replicas. */
+/** Creates and drops the day partitions of tables every hour. A lease makes one of several replicas do it. */
 export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   return startLoop({
     name,
@@ -84,7 +84,7 @@ export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   });
 }
 
-/** Returns `busy` when another session has locked the tables for long, for example a backup. */
+/** Returns `busy` when another session, such as a backup, has locked the tables for too long. Throws other errors. */
 function unlessBusy(error: unknown): 'busy' {
   if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return 'busy';
   throw error;

@@ -1,9 +1,9 @@
-/** No permit is free, or none became free in time. The work was not started. */
+/** No permit was free, or none became free in time. So the work was not started. */
 export class NoPermit extends Error {
   override readonly name = 'NoPermit';
 }
 
-/** Returns a permit. A second call has no effect. */
+/** Gives a permit back. A second call has no effect. */
 export type Release = () => void;
 
 export interface PermitOptions {
@@ -11,7 +11,7 @@ export interface PermitOptions {
   readonly size: number;
   /** Maximum number of callers that may wait. */
   readonly maxWaiting: number;
-  /** How long a caller waits. Milliseconds. */
+  /** Maximum time that a caller waits. Milliseconds. */
   readonly waitMs: number;
 }
 
@@ -19,14 +19,14 @@ export interface PermitOptions {
 export class Permits {
   readonly #o: PermitOptions;
   #used = 0;
-  /** Callbacks that pass a permit to waiting callers, in the order of the calls. */
+  /** The waiting callers, in the order of their calls. Each is a callback that gets the permit. */
   readonly #waiters = new Set<(release: Release) => void>();
 
   constructor(o: PermitOptions) {
     this.#o = o;
   }
 
-  /** Takes a free permit unless other callers wait. */
+  /** Takes a permit if one is free. Returns undefined when none is free, or when other callers wait. */
   tryTake(): Release | undefined {
     if (this.#used >= this.#o.size) return undefined;
     this.#used += 1;
@@ -34,9 +34,9 @@ export class Permits {
   }
 
   /**
-   * Waits for a permit, behind earlier callers.
+   * Waits for a permit. Callers get permits in the order of their calls.
    *
-   * @throws NoPermit when too many callers wait or the time is over; the signal's reason when it aborts.
+   * @throws NoPermit when too many callers wait or the time is over; the reason of the signal when it aborts.
    */
   async take({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Release> {
     signal?.throwIfAborted();
@@ -46,12 +46,12 @@ export class Permits {
     return this.#wait(signal);
   }
 
-  /** Permits in use. */
+  /** Number of permits in use. */
   used(): number {
     return this.#used;
   }
 
-  /** How many callers wait. */
+  /** Number of callers that wait. */
   waiting(): number {
     return this.#waiters.size;
   }

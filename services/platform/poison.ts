@@ -6,7 +6,7 @@ import { onlyRow } from './only-row.ts';
 import { parseEvent } from './outbox/parse.ts';
 import type { Queryable } from './postgres.ts';
 
-/** Stores a record that could not be handled, once, with the reason for operators. */
+/** Stores a record that could not be handled, with the reason for operators. A record is stored once. */
 export async function storePoison(
   tx: Queryable,
   o: { consumer: string; record: ReceivedRecord; error: unknown; attempts: number },
@@ -29,7 +29,7 @@ export async function storePoison(
   );
 }
 
-/** Replaces NUL, which PostgreSQL cannot store, neither as a character nor as a JSON escape. */
+/** Replaces NUL as a character and as a JSON escape, because PostgreSQL can store neither. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\uFFFD').replaceAll('\\u0000', '\\ufffd');
 }
@@ -44,14 +44,15 @@ export interface PoisonReplay {
   readonly consumer: string;
 }
 
-/** Maximum number of records in one read. Each record may be as large as the bus allows. */
+/** Maximum number of records in one read, because each may be as large as the bus allows. */
 const BATCH = 20;
 
 /**
- * Publishes poison records again, oldest first, so that their listener tries them again. Other listeners skip them
- * because they have handled them. A record that fails again is stored as poison again. The replay may be interrupted and
- * repeated, and two replays may run at the same time: no record is lost, and no event has its effect twice. Returns the
- * number of published records.
+ * Publishes poison records again, oldest first, so that their listener tries them again. Other listeners skip them,
+ * because they have handled them. A record that fails again is stored again.
+ *
+ * The replay may be interrupted and repeated, and two replays may run at the same time: no record is lost, and no event
+ * has its effect twice. Returns the number of published records.
  */
 export async function replayPoison(o: PoisonReplay): Promise<number> {
   const upTo = await newestPoison(o);
@@ -79,7 +80,7 @@ interface PoisonRow {
   headers: Record<string, string>;
 }
 
-/** Returns the id of the newest poison record. The next replay handles records that become poison later. */
+/** Returns the id of the newest poison record. Records that become poison later are left for the next replay. */
 async function newestPoison(o: PoisonReplay): Promise<bigint> {
   const result = await o.pool.query<{ id: bigint | null }>(
     'select max(id) as id from poison_records where consumer = $1',
@@ -101,8 +102,9 @@ async function poisonRecords(
 }
 
 /**
- * Removes the mark that the event of a poison record is handled, so that the listener tries the event again. Does so
- * once per poison record: a later mark means that the event was handled or became poison again.
+ * Deletes the note that the event of a poison record was handled, so that the listener tries the event again. Deletes
+ * it only once for each poison record. A later note means that the event was handled since then, or became poison
+ * again.
  */
 async function release(o: PoisonReplay, { id, value }: PoisonRow): Promise<void> {
   const event = readEvent(value);
@@ -128,7 +130,7 @@ export function readEvent(value: Uint8Array): Event | undefined {
 }
 
 /**
- * Returns the UTC day under which a listener stores a handled event, YYYY-MM-DD. It is the day on which the event
+ * Returns the UTC day under which a listener stores a handled event, YYYY-MM-DD. This is the day on which the event
  * occurred, so it is the same for every duplicate. For an event without a valid time it is the first day of 1970.
  */
 export function dayOfEvent({ occurredAt }: Event): string {

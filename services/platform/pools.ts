@@ -6,22 +6,25 @@ import type { Telemetry } from './telemetry.ts';
 
 /** The connections of a service. */
 export interface Pools {
-  /** For calls. Statements whose callers have disconnected are cancelled. See `serveCallers`. */
+  /** For calls. The statements of a caller that has disconnected are cancelled. See `serveCallers`. */
   readonly pool: pg.Pool;
   /** For all other work. Calls cannot use up its connections. */
   readonly backgroundPool: pg.Pool;
-  /** For the relay and the consumers: a few statements that repeat, planned once per connection. */
+  /** For the relay and the consumers, which repeat a few statements. Each is planned once for each connection. */
   readonly streamPool: pg.Pool;
 }
 
-/** Connections for background work, as a part of those for calls. */
+/** Number of connections for background work, as a part of the number for calls. */
 const BACKGROUND_SHARE = 0.5;
-/** A relay reads and renews its lease at the same time. A consumer usually needs one. */
+/**
+ * Number of connections of the relay and the consumers. A relay needs two, to read and to renew its lease at the same
+ * time. A consumer usually needs one.
+ */
 const STREAM_CONNECTIONS = 3;
 /**
- * For statements that repeat all the time and read a few rows by indexes. Each is planned once per connection, because
- * planning takes longer than the statement. The statistics of tables that fill and empty mislead the planner, so other
- * plans are disabled.
+ * Settings for statements that repeat all the time and read a few rows by indexes. Planning takes longer than such a
+ * statement, so each is planned once for each connection. The statistics of tables that fill and empty mislead the
+ * planner, so other plans are disabled.
  */
 export const STREAM_SETTINGS = {
   enable_seqscan: 'off',
@@ -32,9 +35,15 @@ export const STREAM_SETTINGS = {
   jit: 'off',
 };
 
-/** The longest deadline of a call. When a caller disconnects earlier, its statements are cancelled. Milliseconds. */
+/**
+ * Maximum duration of a statement, which is the longest deadline of a call. When a caller disconnects earlier, its
+ * statements are cancelled. Milliseconds.
+ */
 const STATEMENT_TIMEOUT_MS = 20_000;
-/** Below the deadline of most calls, so that a call which waits for a lock gets an error in time. Milliseconds. */
+/**
+ * Maximum wait for a lock. It is below the deadline of most calls, so that a call that waits for a lock gets an error
+ * in time. Milliseconds.
+ */
 const LOCK_TIMEOUT_MS = 4_000;
 
 /** Opens the pools of a service. Connections are opened when they are needed. */
@@ -53,7 +62,7 @@ export function openPools(
     lockTimeoutMs: LOCK_TIMEOUT_MS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
-  // Reads and other calls have separate limits, and all of them may wait.
+  // Reads and other calls have separate limits, and all of these calls may wait.
   const calls = 2 * o.MAX_CALLS_IN_FLIGHT;
   const stream = { max: STREAM_CONNECTIONS, settings: STREAM_SETTINGS };
   return {
@@ -63,12 +72,12 @@ export function openPools(
   };
 }
 
-/** Closes all pools. Waits for the current users of their connections. */
+/** Closes all pools. Waits until nobody uses their connections. */
 export async function closePools({ pool, backgroundPool, streamPool }: Pools): Promise<void> {
   await Promise.all([pool.end(), backgroundPool.end(), streamPool.end()]);
 }
 
-/** Metrics of the connections by state and pool. */
+/** Adds a metric: the number of connections by state and pool. */
 export function measurePools(telemetry: Telemetry, o: Pools): void {
   const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
     description: 'Connections by pool and state; waiting counts callers without one',

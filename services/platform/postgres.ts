@@ -5,36 +5,36 @@ import { DatabaseClient } from './database-client.ts';
 import { needsNewConnection } from './outage.ts';
 import { type Member, memberOf, rejectMembers, StatementGroup } from './statement-group.ts';
 
-/** The part of the database that stores need: a pool, or a connection inside a transaction. */
+/** The database as stores use it: a pool, or a connection inside a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
 
 const CONNECT_TIMEOUT_MS = 5_000;
 const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
-/** A new connection has to log in and plan its statements again. Milliseconds. */
+/** How long an idle connection stays open. A new one must log in and plan its statements again. Milliseconds. */
 const IDLE_MS = 5 * 60_000;
-/** The client waits longer than the server by this time, in case the server hangs. Milliseconds. */
+/** How much longer than the server the client waits for a statement, in case the server hangs. Milliseconds. */
 const CLIENT_GRACE_MS = 2_000;
 
 export interface PoolOptions {
-  /** Maximum number of connections; the 10 of pg by default. */
+  /** Maximum number of connections; by default 10, as in pg. */
   readonly max?: number;
   readonly applicationName?: string;
   readonly statementTimeoutMs?: number;
-  /** How long a statement waits for a lock; by default as long as it may run. */
+  /** How long a statement waits for a lock. By default it may wait as long as it may run. */
   readonly lockTimeoutMs?: number;
-  /** The server ends a transaction after this time without a statement; 30 s by default. */
+  /** How long a transaction may have no statement before the server ends it; 30 s by default. */
   readonly idleInTransactionMs?: number;
-  /** Called with every error from the server on a connection of this pool. */
+  /** Called with every error that the server reports on a connection of this pool. */
   readonly onServerError?: (error: pg.DatabaseError) => void;
 }
 
 /**
  * Creates a pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date. The parsers belong
- * to the pool; no parser is registered globally.
+ * to this pool. None is registered globally.
  *
- * Every wait is limited: 5 s for a connection, the statement timeout for a statement (30 s by default), and 2 s more in
- * the client in case the server hangs. Lost connections leave the pool.
+ * Every wait is limited: 5 s for a connection, and the statement timeout for a statement (30 s by default). The client
+ * waits 2 s longer than the server, in case the server hangs. Lost connections leave the pool.
  */
 export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
@@ -55,7 +55,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   return withListeners(pool);
 }
 
-/** A client class that reports errors of the server, including errors of the login. */
+/** Returns a client class that reports errors of the server, also those of the login. */
 function clientReporting(onServerError: (error: pg.DatabaseError) => void): new () => pg.Client {
   return class extends DatabaseClient {
     constructor(config?: string | pg.ClientConfig) {
@@ -66,8 +66,9 @@ function clientReporting(onServerError: (error: pg.DatabaseError) => void): new 
 }
 
 /**
- * A second pool to the database of the first, with its own session settings, for work that must not wait for the
- * connections of other work. Settings that the first pool sends at its start, such as `lock_timeout`, override these.
+ * Opens a second pool to the database of the first, with its own session settings. It is for work that must not wait
+ * for the connections of other work. Settings that the first pool sends at the start of a connection, such as
+ * `lock_timeout`, override these.
  */
 export function openSecondPool(
   pool: pg.Pool,
@@ -78,9 +79,9 @@ export function openSecondPool(
 }
 
 function withListeners(pool: pg.Pool): pg.Pool {
-  // Without a listener, a lost idle connection would end the process. The pool replaces it.
+  // When an idle connection is lost, the pool replaces it. Without this listener, the error would end the process.
   pool.on('error', () => {});
-  // The pool listens to idle connections only. A connection lost in use also fails its query.
+  // The pool listens only to idle connections. When a connection in use is lost, its query fails as well.
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
@@ -106,11 +107,11 @@ function bigints(text: string): (bigint | null)[] {
 interface Transaction {
   /** Called after the commit. */
   readonly callbacks: ((pool: pg.Pool) => void)[];
-  /** Sends statements in one message; `isLast` when the commit is among them. */
+  /** Sends statements in one message. `isLast` means that the commit is among them. */
   readonly send: (members: readonly Member[], isLast?: boolean) => void;
-  /** Statements that {@link together} is about to send. */
+  /** The statements that {@link together} will send. */
   collected: Member[] | undefined;
-  /** Whether no statement was sent, some were, or the commit was among them. */
+  /** `new`: no statement was sent. `open`: some were sent. `committing`: the commit was sent. */
   state: 'new' | 'open' | 'committing';
 }
 
@@ -118,8 +119,8 @@ interface Transaction {
 const transactions = new WeakMap<Queryable, Transaction>();
 
 /**
- * Calls `work` after the commit of the transaction, and never after a rollback. `work` must not throw. Returns false
- * when the transaction is not one of `inTransaction`; `work` is then never called.
+ * Calls `work` after the commit of the transaction, and never after a rollback. `work` must not throw. Returns false,
+ * and never calls `work`, when `inTransaction` did not create the transaction.
  */
 export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boolean {
   const callbacks = transactions.get(tx)?.callbacks;
@@ -128,8 +129,9 @@ export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boole
 }
 
 /**
- * Sends all statements that `work` starts synchronously in one round trip. Each statement sees the effects of earlier
- * ones. After a failure the server does not run the rest. Outside of a transaction each statement is sent alone.
+ * Sends in one round trip all statements that `work` starts synchronously. Each statement sees the effects of those
+ * before it. After a failure, the server does not run the others. Outside of a transaction, each statement is sent
+ * alone.
  */
 export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
@@ -140,8 +142,8 @@ export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * {@link together}, followed by the commit of the transaction. A later statement is rejected, and a later failure does
- * not undo the commit.
+ * Does the same as {@link together}, and commits the transaction in the same round trip. Later statements are rejected.
+ * A later failure does not undo the commit.
  */
 export async function committing<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
@@ -165,11 +167,11 @@ function collect<T>(transaction: Transaction, work: () => Promise<T>) {
 }
 
 /**
- * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. The transaction begins with the
- * first statement, in the same round trip.
+ * Runs `work` in one transaction. Commits when `work` resolves, and rolls back when it rejects. The transaction begins
+ * with the first statement, in the same round trip.
  *
- * After an outage during the commit its result is unknown. The error is then the outage, and the caller needs an
- * idempotency key to recognise a repeat of the request.
+ * When an outage happens during the commit, nobody knows whether it succeeded. The error is then the outage. To
+ * recognize a repeat of the request, the caller needs an idempotency key.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -192,7 +194,8 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
     transactions.delete(tx);
     if (isOpen) await client.query('commit');
     client.release();
-    // The notification covers other commits too, so it continues when this caller disconnects.
+    // The callbacks may send a notification that covers other commits, too. So they continue when this caller
+    // disconnects.
     withoutCaller(() => {
       for (const callback of transaction.callbacks) callback(pool);
     });
@@ -207,7 +210,7 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
       client.release();
       throw error;
     }
-    // A connection that cannot roll back is broken and must not return to the pool.
+    // A connection whose rollback fails is broken. It must not return to the pool.
     await client.query('rollback').then(
       () => client.release(),
       () => client.release(true),
@@ -217,11 +220,11 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
 }
 
 /**
- * Creates the connection for `work`. The first statement, or the statements of the first `together`, are sent in one
- * message with `begin`.
+ * Creates the connection that `work` gets. Its first statement, or the statements of its first `together`, are sent in
+ * one message with `begin`.
  */
 function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction: Transaction } {
-  // Later statements wait for the result of `begin`. If `begin` failed, each would commit alone.
+  // Later statements wait for the result of `begin`. Without the wait, each would commit alone when `begin` fails.
   let begun: Promise<unknown> = Promise.resolve();
   const send = (members: readonly Member[], isLast = false): void => {
     if (transaction.state === 'new') {
@@ -238,7 +241,7 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
       (error) => rejectMembers(members, error),
     );
   };
-  /** Rejects statements after the end of the transaction, because each would commit alone. */
+  /** Rejects statements after the end of the transaction. Without this, each would commit alone. */
   const ready = async (): Promise<void> => {
     if (transaction.state !== 'open') throw new Error(TRANSACTION_ENDED);
     await begun;
@@ -263,7 +266,10 @@ const TRANSACTION_ENDED = 'the transaction has ended';
 
 const INTEGRITY_CLASS = '23';
 
-/** Returns the name of the unique, check, foreign-key or exclusion constraint that `error` reports; else undefined. */
+/**
+ * Returns the name of the constraint (unique, check, foreign-key or exclusion) that `error` reports; undefined for
+ * other errors.
+ */
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
   return error.code?.startsWith(INTEGRITY_CLASS) ? error.constraint : undefined;

@@ -2,31 +2,35 @@ import type { ReceivedRecord } from './bus/event-bus.ts';
 
 /** Pauses before the second and the third try of a record. Milliseconds. */
 const PAUSES_MS: readonly number[] = [2_000, 8_000];
-/** When this many keys fail without a success in between, the cause is an outage. */
+/** Number of keys that fail without a success in between, from which the cause counts as an outage. */
 const OUTAGE_KEYS = 5;
-/** Maximum number of records and keys in memory. A record that is dropped from memory starts with its first try again. */
+/**
+ * Maximum number of records and keys in memory. A record that is removed from memory starts again with its first try.
+ */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * The consequence of a failure: another try after a pause (milliseconds), `poison` after the last try, or `outage` when
- * all records fail, which does not count as a try.
+ * What follows from a failure: another try after a pause (milliseconds), `poison` after the last try, or `outage` when
+ * all records fail. With `outage` the failure does not count as a try.
  */
 export type Consequence = { readonly pauseMs: number } | 'poison' | 'outage';
 
-/** Counts the failures of each record, and the keys that failed since the last success. Kept in memory only. */
+/**
+ * Counts the failures of each record, and the keys that failed since the last success. The counts are only in memory.
+ */
 export interface RecordFailures {
-  /** Tries before a record becomes poison. */
+  /** Number of tries after which a record is poison. */
   readonly attempts: number;
   hasFailed(record: ReceivedRecord): boolean;
-  /** Call this for each record that failed alone, not in a batch. */
+  /** Notes a failure. Must be called for each record that failed alone, and not in a batch. */
   note(record: ReceivedRecord): Consequence;
-  /** The handler has handled an event, so not every record fails. */
+  /** Notes that an event was handled, so not every record fails. */
   noteSuccess(): void;
-  /** The record was handled or stored as poison. */
+  /** Forgets a record that was handled or stored as poison. */
   clear(record: ReceivedRecord): void;
 }
 
-/** @param pausesMs pauses between the tries of a record (tests). Milliseconds. */
+/** Creates the counts. @param pausesMs pauses between the tries of a record (tests). Milliseconds. */
 export function createRecordFailures(pausesMs = PAUSES_MS): RecordFailures {
   const failures = new Map<string, number>();
   const failingKeys = new Set<string>();

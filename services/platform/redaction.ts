@@ -1,17 +1,18 @@
-/** Endings of field names whose values are never logged. Case and separators do not matter. */
+/** Matches the endings of field names whose values are never logged. Case and separators do not matter. */
 const WITHHELD =
   /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|emailaddress|body)s?$/;
 
 const REPLACEMENT = '[redacted]';
 
-/** Values nested deeper than this are left out. We log no such field on purpose. */
+/** Maximum nesting of logged values. Deeper ones are left out. Our code logs no such field on purpose. */
 const MAX_DEPTH = 6;
 
 /**
- * Credentials and addresses recognised by their form, anywhere in a line.
+ * Forms of credentials and addresses. They are recognized anywhere in a line, because the message of a driver or
+ * another system may contain a value that no field name marks.
  *
- * A driver or another system may put a value into its message, where no field name marks it. A form starts only after a
- * character that cannot belong to it. To try every letter of a long word would take time quadratic in its length.
+ * A form starts only after a character that cannot belong to it. Without this rule, each letter of a long word would be
+ * tried as a start, which takes time quadratic in the length of the word.
  */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${REPLACEMENT}`],
@@ -27,7 +28,7 @@ export function scrubText(line: string): string {
   return FORMS.reduce((text, [form, replacement]) => text.replace(form, replacement), line);
 }
 
-/** Returns the fields of a log event without the values that must not be logged. */
+/** Returns the fields of a log event without values that must not be logged. */
 export function redactFields(fields: object): Record<string, unknown> {
   return redactObject(fields, 0, new Set());
 }
@@ -60,7 +61,10 @@ function redactValue(value: unknown, depth: number, above: ReadonlySet<object>):
   return redactObject(value, depth, above);
 }
 
-/** Returns the loggable parts of an error. Leaves out `detail`, where a database driver puts values of rows. */
+/**
+ * Returns those parts of an error that may be logged. Leaves out `detail`, because a database driver puts values of
+ * rows there.
+ */
 function describeError(error: Error, depth: number, above: ReadonlySet<object>): unknown {
   if (depth > MAX_DEPTH || above.has(error)) return '[…]';
   const seen = new Set(above).add(error);

@@ -31,8 +31,8 @@ type Result = NonNullable<
 >;
 
 /**
- * The standard reflection service, in its current and its older version. With it grpcurl lists, describes and calls RPCs
- * without proto files. Not for production.
+ * Serves the standard reflection service, in its current and its older version. With it, grpcurl lists, describes and
+ * calls RPCs without proto files. Not for production.
  *
  * @param services the services to describe.
  * @see https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
@@ -47,7 +47,7 @@ export function reflectionRoutes(services: readonly DescService[]) {
     });
     router.service(ServerReflectionAlpha, {
       async *serverReflectionInfo(requests: AsyncIterable<ServerReflectionRequestAlpha>) {
-        // The two versions differ only in their package.
+        // The two versions have the same messages in different packages, so this converts them by their bytes.
         for await (const request of requests) {
           const bytes = toBinary(ServerReflectionRequestAlphaSchema, request);
           const response = respond(catalogue, fromBinary(ServerReflectionRequestSchema, bytes));
@@ -72,14 +72,14 @@ function respond(catalogue: Catalogue, request: ServerReflectionRequest): Server
 interface Catalogue {
   readonly services: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
-  /** Full names of services, methods, messages, enums and extensions. */
+  /** The files of services, methods, messages, enums and extensions, by full name. */
   readonly symbols: ReadonlyMap<string, DescFile>;
 }
 
 function catalogueOf(services: readonly DescService[]): Catalogue {
   const files = new Map<string, DescFile>();
   for (const service of services) collect(service.file, files);
-  // No request or response has this message, but every error carries one.
+  // No request or response contains this message, but errors do.
   collect(ErrorInfoSchema.file, files);
   const symbols = new Map<string, DescFile>();
   for (const file of files.values()) {

@@ -8,7 +8,7 @@ export const RELEASE: string = packageJson.parse(
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
 ).version;
 
-/** Whether release `a` is older than release `b`. Both are three numbers with dots. */
+/** Whether release `a` is older than release `b`. Both are three numbers with dots between them. */
 export function isOlder(a: string, b: string): boolean {
   return a.localeCompare(b, 'en', { numeric: true }) < 0;
 }
@@ -18,5 +18,5 @@ export function newestOf(releases: readonly string[]): string {
   return releases.reduce((newest, one) => (isOlder(newest, one) ? one : newest), FIRST_RELEASE);
 }
 
-/** Releases before `schema_release` existed count as this one. */
+/** The release of a database that is older than the table `schema_release`. */
 export const FIRST_RELEASE = '0.1.0';

@@ -1,5 +1,6 @@
 /**
- * Runs a command and prints its result. When the command fails, prints one line with the reason and sets exit status 1.
+ * Runs a command and prints its result. When the command fails, prints one line with the reason, and the exit status is
+ * 1.
  */
 export async function runCommand(name: string, work: () => Promise<string>): Promise<void> {
   try {

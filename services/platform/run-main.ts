@@ -4,32 +4,32 @@ import { standardOutput } from './log-output.ts';
 /** Ctrl-C reaches every process of a terminal, and npm forwards it again, so a second signal within this time is a
  *  duplicate. Milliseconds. */
 const DUPLICATE_SIGNAL_MS = 500;
-/** Maximum time that a stop waits for a slow reader of the last log lines. Milliseconds. */
+/** How long a stop waits for a slow reader of the last log lines. Milliseconds. */
 const LAST_LINES_MS = 1_000;
 
 /**
  * Runs a process: starts it, and stops it gracefully on SIGTERM or SIGINT.
  *
- * A signal during the start ends the process immediately: it has accepted no work, and its leases expire. A second
- * signal also ends it immediately. An error ends it with status 1 and a message without a stack.
+ * A signal during the start ends the process immediately. It has accepted no work, and its leases expire. A second
+ * signal also ends the process immediately. An error ends it with status 1, and with a message without a stack.
  *
- * @param o.finishStart a signal during the start takes effect after the start. For a process that starts others, which
- *   it must stop.
+ * @param o.finishStart true: a signal during the start has its effect only after the start. For a process that starts
+ *   others and must stop them.
  */
 export async function runMain(
   name: string,
   start: () => Promise<{ stop(): Promise<void> }>,
   o: { readonly finishStart?: boolean } = {},
 ): Promise<void> {
-  // A missing reader of the output, or a full disk, must not end the process.
+  // When the reader of the output is missing or the disk is full, the process must continue.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
   const fail = (error: unknown): never => {
-    // Tries once, because there is no time to wait for a reader.
+    // Try to write the waiting lines once. There is no time to wait for a reader.
     void standardOutput().drain(0);
     try {
       process.stderr.write(`${name}: ${messageOf(error)}\n`);
     } catch {
-      // There is no other place to report it.
+      // Ignore the error. There is no other place to report it.
     }
     process.exit(1);
   };
@@ -67,7 +67,7 @@ export async function runMain(
 function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause instanceof Error ? `: ${error.cause.message}` : '';
-  // An AggregateError of refused connections has no message of its own.
+  // Node's AggregateError of refused connections has no message.
   const own =
     error instanceof AggregateError && !error.message ? error.errors.join('; ') : error.message;
   return `${own || error.name}${cause}`;

@@ -5,15 +5,15 @@ import { FIRST_RELEASE, isOlder, newestOf, RELEASE } from './release.ts';
 import { schemaNamed } from './schemas.ts';
 
 export interface SchemaState {
-  /** `fits` covers a newer schema whose migrations say that they fit this release. */
+  /** `fits` includes a newer schema whose migrations say that they fit this release. */
   readonly state: 'fits' | 'older' | 'newer';
   /** Description for the log, one line. */
   readonly detail: string;
 }
 
 /**
- * Compares the schema in the database with the migrations in this code. The role of the schema's own process may call
- * this. `newer` also covers an applied file whose content was changed later.
+ * Compares the schema in the database with the migrations in this code. The role of the schema's process has the rights
+ * for it. `newer` is also the state when the content of an applied file was changed later.
  */
 export async function schemaState(db: Queryable, schema: string): Promise<SchemaState> {
   const expected = await migrationsOf(schemaNamed(schema));
@@ -35,15 +35,15 @@ export async function schemaState(db: Queryable, schema: string): Promise<Schema
 export interface Applied {
   readonly name: string;
   readonly sha256: string;
-  /** See {@link Migration}. Null in a database that only the first release has migrated. */
+  /** See {@link Migration}. Null in a database that only the first release migrated. */
   readonly fits: string | null;
 }
 
 export interface Comparison {
   readonly missing: readonly Migration[];
-  /** Migrations that a newer release has applied and this code does not have. */
+  /** Applied migrations of a newer release, which this code does not have. */
   readonly ahead: readonly Applied[];
-  /** Why this code cannot work with the schema. */
+  /** Why this code cannot work with the schema; absent when it can. */
   readonly conflict?: string;
 }
 
@@ -78,23 +78,25 @@ function conflictOf(
     const need = needed === UNKNOWN_FIT ? '' : `: it needs release ${needed}, this is ${RELEASE}`;
     return `schema ${schema} is newer than this code, which lacks ${list(ahead)}${need}`;
   }
-  // If each of two releases lacks a migration of the other, neither can follow the other.
+  // Each of the two releases lacks a migration of the other. So neither can follow the other.
   if (ahead.length > 0 && missing.length > 0) {
     return `schema ${schema} has ${list(ahead)} of another release, and lacks ${list(missing)}`;
   }
   return undefined;
 }
 
-/** Newer than every release. */
+/** A release that is newer than every real one. */
 const UNKNOWN_FIT = '999999.0.0';
 
-/** No schema, no table or no right to read: the same as no applied migration. */
+/**
+ * Codes that mean: no migration is applied. The schema or the table does not exist, or this process may not read it.
+ */
 const NOT_MIGRATED = new Set(['3F000', '42P01', '42501']);
 
 /** Returns the applied migrations of a schema. */
 export async function appliedIn(db: Queryable, schema: string): Promise<Applied[]> {
   try {
-    // As JSON, because a database that only the first release has migrated has no column `fits`.
+    // Read the row as JSON. A database that only the first release migrated has no column `fits`.
     const { rows } = await db.query<{ row: Applied }>(
       `select to_jsonb(m) as row from ${pg.escapeIdentifier(schema)}.schema_migrations m`,
     );
@@ -105,7 +107,7 @@ export async function appliedIn(db: Queryable, schema: string): Promise<Applied[
   }
 }
 
-/** Returns the release that last migrated a schema. Its processes run now, as far as the database knows. */
+/** Returns the release that last migrated a schema. As far as the database shows, its processes are running. */
 export async function releaseIn(db: Queryable, schema: string): Promise<string> {
   const { rows } = await db.query<{ exists: boolean }>(
     'select to_regclass($1) is not null as exists',

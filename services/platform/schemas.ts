@@ -1,9 +1,9 @@
-/** Features whose platform tables a schema needs. */
+/** Features that need tables of the platform in a schema. */
 export type Capability = 'leases' | 'outbox' | 'consumer' | 'idempotency';
 
 export interface SchemaDefinition {
   readonly name: string;
-  /** Folder of its own numbered migrations. */
+  /** Folder with the numbered migrations of the schema. */
   readonly folder: URL;
   readonly capabilities: readonly Capability[];
 }
@@ -29,14 +29,14 @@ export const SCHEMAS: readonly SchemaDefinition[] = [
   service('webhooks', 'outbox', 'consumer', 'idempotency'),
 ];
 
-/** @throws Error for an unknown schema, which is a programming error. */
+/** Returns a schema. @throws Error for an unknown name, which is a bug. */
 export function schemaNamed(name: string): SchemaDefinition {
   const found = SCHEMAS.find((schema) => schema.name === name);
   if (!found) throw new Error(`there is no schema named ${name}`);
   return found;
 }
 
-/** The login role of a schema's process. */
+/** The login role of the process that owns a schema. */
 export function roleOf(schema: string): string {
   return `rms_${schema}`;
 }

@@ -22,11 +22,11 @@ export interface ServiceServerOptions {
   readonly telemetry: Telemetry;
   /** Whether to serve reflection, for grpcurl and similar tools. */
   readonly reflection: boolean;
-  /** Decides the response of the health service. */
+  /** The result of the health service. */
   readonly isReady: () => Promise<boolean>;
-  /** Whether the server accepts calls. Until then it rejects them with UNAVAILABLE. */
+  /** Whether the server accepts calls. When false, it rejects them with UNAVAILABLE. */
   readonly isOpen: () => boolean;
-  /** Maximum number of calls in flight, for reads and for other calls each. */
+  /** Maximum number of reads in flight; also the maximum number of other calls in flight. */
   readonly maxCallsInFlight: number;
 }
 

@@ -21,10 +21,10 @@ import { startTelemetry, type Telemetry } from './telemetry.ts';
 import { within } from './within.ts';
 import type { Worker } from './worker.ts';
 
-/** The parts that a service is built from. */
+/** The parts from which a service is built. */
 export interface ServiceRuntime extends Pools {
   readonly name: string;
-  /** Signs published events, and delivers only events that one of our processes has signed. */
+  /** Signs published events. Delivers only events that one of our processes has signed. */
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
@@ -35,16 +35,16 @@ export interface ServiceRuntime extends Pools {
 
 /** The settings of a service. Each service adds its own. */
 export interface ServiceOptions extends ServiceConfig {
-  /** Kafka by default. The stop of the service closes it. */
+  /** Kafka when absent. The stop of the service closes the bus. */
   readonly bus?: EventBus;
 }
 
-/** The service's own parts. */
+/** The parts that only this service has. */
 export interface ServiceParts {
   readonly routes: (router: ConnectRouter) => void;
-  /** If this is a function, it is called once the schema fits the code. */
+  /** A function is called when the schema fits the code. */
   readonly workers?: readonly Worker[] | (() => Promise<readonly Worker[]>);
-  /** Closes what `build` opened, such as clients of other services. */
+  /** Closes what `build` has opened, such as clients of other services. */
   readonly close?: () => Promise<void>;
 }
 
@@ -52,31 +52,33 @@ export interface RunningService {
   readonly name: string;
   readonly port: number;
   readonly metricsUrl: string;
-  /** The bound port of the liveness probe. */
+  /** The port of the liveness probe; absent when there is none. */
   readonly healthPort?: number;
   /** Stops gracefully; see {@link startService}. May be called twice. */
   stop(): Promise<void>;
 }
 
 export interface ServiceDefinition {
-  /** Also the name of its schema. */
+  /** Name of the service, and of its schema. */
   readonly name: string;
-  /** Whether it has an outbox to relay. */
+  /** Whether the service has an outbox, so that it needs a relay. */
   readonly publishes: boolean;
-  /** How long a transaction may be idle; see `createPool`. Milliseconds. */
+  /** How long a transaction may have no statement; see `createPool`. Milliseconds. */
   readonly idleInTransactionMs?: number;
   readonly build: (runtime: ServiceRuntime) => ServiceParts | Promise<ServiceParts>;
 }
 
 /**
- * Starts a gRPC service: pool, telemetry, server (health, reflection, identity, errors, tracing), then its background
- * work.
+ * Starts a gRPC service: first pools, telemetry and server (health, reflection, identity, errors, tracing), then its
+ * background work.
  *
- * While the schema does not fit the code, the process serves no calls, logs why, and checks again. `stop` first reports
- * not serving and waits for the configured time. Then it starts no new work and waits up to 20 s for the calls and steps
- * that run. Then it publishes the rest of the outbox, releases the leases, and closes pool and telemetry.
+ * While the schema does not fit the code, the process serves no calls, logs why, and checks again.
  *
- * @throws when a port is taken or the service's own `build` fails. Everything opened before is closed again.
+ * `stop` does these steps. It reports "not serving", and waits for the configured time. It starts no new work, and
+ * waits up to 20 s for running calls and steps. It publishes the rest of the outbox and releases the leases. It closes
+ * pools and telemetry.
+ *
+ * @throws when a port is in use or `build` fails. Everything that was opened is closed again.
  */
 export async function startService(
   definition: ServiceDefinition,
@@ -109,7 +111,7 @@ export async function startService(
   };
 }
 
-/** Opened parts, for a stop to close. */
+/** The parts that were opened, so that a stop closes them. */
 interface Opened {
   readonly runtime: ServiceRuntime;
   readonly o: ServiceOptions;
@@ -157,7 +159,7 @@ function isOpen({ background }: Opened): boolean {
   return background?.isRunning() ?? false;
 }
 
-/** Whether the service is ready: the schema fits, the database answers, and no stop has begun. */
+/** Creates the check whether the service is ready: the schema fits, the database answers, and no stop has begun. */
 function readinessOf(opened: Opened): () => Promise<boolean> {
   const { pool, backgroundPool } = opened.runtime;
   const databaseAnswers = databaseProbe(backgroundPool, pool);
@@ -175,7 +177,8 @@ async function startParts(
   }
   const parts = await definition.build(runtime);
   opened.parts = parts;
-  // The server starts before the background work: health responds from the start, and a port in use fails immediately.
+  // Start the server before the background work. So the health service responds from the beginning, and a port in use
+  // fails immediately.
   opened.server = await startServiceServer({
     ...runtime,
     host: o.HOST,
@@ -201,7 +204,7 @@ async function startParts(
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
-/** Closing the pool waits for connections in use. A stop limits that wait. Milliseconds. */
+/** Maximum time to close the pools, because that waits for connections in use. Milliseconds. */
 const CLOSE_MS = 5_000;
 
 async function close(opened: Opened): Promise<void> {

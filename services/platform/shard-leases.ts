@@ -3,45 +3,49 @@ import type { Queryable } from './postgres.ts';
 import { named, type Param, param, raw, rowsOf, type Sql, sql, unnamed } from './sql.ts';
 
 /**
- * The rows of `leases` by which processes divide shards. This is not the lease of a job (`job-lease.ts`): a process
- * owns many shards for as long as it lives, and hands them over one by one.
+ * The rows of `leases` by which processes divide shards. They differ from the lease of a job (`job-lease.ts`): a
+ * process owns many shards as long as it lives, and hands them over one by one.
  *
- * Each process renews one row of its own. The rows of its shards are valid as long as that row exists. A process that
- * finds another one dead removes that row together with the dead process's other rows, which frees its shards.
+ * Each process renews one row of its own. The rows of its shards are valid as long as that row exists. When a process
+ * finds that another one is dead, it removes the row of the dead process and the rows of its shards. Then these shards
+ * are free.
  */
 
-/** The leases of a process: the token of each, by name. */
+/** The leases of a process: for each name its token. */
 export type LeaseTokens = ReadonlyMap<string, bigint>;
 
-/** Name prefixes of the rows of one group of shards. */
+/** Prefixes of the names of the rows that belong to one group of shards. */
 export interface LeaseNames {
   /** Prefix of all rows of the group. */
   readonly prefix: string;
   /** Prefix of the rows that prove that a process is alive. */
   readonly processPrefix: string;
-  /** Prefix of the rows of members, which are processes that take a share. */
+  /** Prefix of the rows of members. A member is a process that takes a share of the shards. */
   readonly memberPrefix: string;
 }
 
-/** Name of the lease of a shard. */
+/** The name of the lease of a shard. */
 export function shardLease(name: string, shard: number): string {
   return `${name}/shard/${shard}`;
 }
 
 export interface Renewal {
-  /** False when another process removed the row of this process as dead. Other processes may then own its leases. */
+  /**
+   * False when another process removed the row of this process, because it looked dead. Other processes may then own
+   * its leases.
+   */
   readonly isAlive: boolean;
-  /** Names of the leases that this process still owns. Other processes took the rest. */
+  /** Names of the leases that this process still owns. Other processes took the others. */
   readonly owned: ReadonlySet<string>;
-  /** Owners of the members. */
+  /** Names of the processes that are members. */
   readonly members: readonly string[];
-  /** Process leases of all other processes. */
+  /** The process rows of all other processes. */
   readonly otherProcesses: readonly ProcessLease[];
-  /** Time until the first lease of another process expires; null when there is none. Milliseconds. */
+  /** Time until the first process row of another process expires; null when there is none. Milliseconds. */
   readonly nextExpiryMs: number | null;
 }
 
-/** The lease that proves that this process is alive. */
+/** The row that proves that this process is alive. */
 interface OwnLease {
   readonly name: string;
   readonly token: bigint;
@@ -55,10 +59,10 @@ interface RenewOptions {
 }
 
 /**
- * Renews the lease of the process and reads the leases of all processes, in one statement that writes one row. The
- * write does not wait for the disk: if a crash of the database loses it, the next renewal repeats it.
+ * Renews the row of this process and reads the rows of all processes, in one statement that writes one row. The commit
+ * does not wait for the disk. If a crash of the database loses the renewal, the next one repeats it.
  *
- * @param o.prolongMs new length of the other leases of this process; undefined leaves them unchanged.
+ * @param o.prolongMs new length of the other leases of this process; undefined does not change them.
  */
 export async function renewLeases(
   db: Queryable,
@@ -78,7 +82,7 @@ const deadRows = rowsOf<ProcessLease>({
   expires_at: ['timestamptz', ({ expiresAt }) => expiresAt],
 });
 
-/** Removes dead processes with all their leases. Keeps a process that renews its lease at this moment. */
+/** Removes dead processes with all their leases. Does not remove a process that renews its row at this moment. */
 export async function removeDeadProcesses(
   db: Queryable,
   o: { readonly dead: readonly ProcessLease[]; readonly names: LeaseNames },
@@ -106,8 +110,8 @@ where lease.name = of_dead.name`),
 }
 
 /**
- * Takes at most `limit` free leases. Returns their tokens by name. A lease without a process row is free when it has
- * expired. It is also free when its expiry is too far in the future, which happens after a clock was set back.
+ * Takes at most `limit` free leases. Returns their tokens by name. A lease whose owner has no process row is free when
+ * it has expired. It is also free when its expiry is too far in the future, which happens after a clock was set back.
  */
 export async function acquireLeases(
   db: Queryable,
@@ -142,7 +146,7 @@ returning name, token`,
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
 
-/** Releases leases. Does not change leases that another process has taken. */
+/** Releases leases, except those that another process has taken in the meantime. */
 export async function releaseLeases(db: Queryable, owned: LeaseTokens): Promise<void> {
   if (owned.size === 0) return;
   await db.query(
@@ -155,7 +159,7 @@ where lease.name = owned.name`),
   );
 }
 
-/** Removes all rows of an owner before it starts again. */
+/** Removes all rows of an owner, before it starts again. */
 export async function removeOwner(
   db: Queryable,
   o: { readonly owner: string; readonly prefix: string },
@@ -166,11 +170,11 @@ export async function removeOwner(
   ]);
 }
 
-/** SQL for whether the owner of a lease has a process row. `prefix` is the prefix of process rows. */
+/** SQL condition: the owner of a lease has a process row. `prefix` is that of process rows. */
 const hasProcess = (lease: string, prefix: Param): Sql =>
   sql`exists (select from leases process where process.name = ${prefix} || ${raw(lease)}.owner)`;
 
-/** SQL for whether another process may take a lease. `ttlMs` is the length of such leases. */
+/** SQL condition: another process may take a lease. `ttlMs` is the length of such leases. */
 const isFree = (lease: string, ttlMs: Param, prefix: Param): Sql => {
   const expiresAt = raw(`${lease}.expires_at`);
   return sql`((${expiresAt} <= clock_timestamp() or ${expiresAt} > clock_timestamp() + 2 * ${ttlMs}::float8 * interval '1 millisecond')
@@ -182,8 +186,8 @@ const tokenRows = rowsOf<readonly [name: string, token: bigint]>({
   token: ['bigint', ([, token]) => token],
 });
 
-// Every statement locks rows in the order of their names, so that no two statements wait for each other. The token
-// decides whether a process still owns a lease; the expiry does not.
+// Every statement locks rows in the order of their names, so that no two statements wait for each other. The token says
+// whether a process still owns a lease. The expiry does not.
 function renewStatement(process: OwnLease, { owned, names, prolongMs }: RenewOptions): Sql {
   const name = param(process.name);
   const prolong = param(prolongMs);

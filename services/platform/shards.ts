@@ -14,46 +14,51 @@ import {
 } from './shard-leases.ts';
 
 /**
- * When a process crashes, another replica takes over its shards after this time. A live process keeps its shards if it
- * cannot renew its leases for four fifths of this time. With 2.5 s a live process lost its shards on a machine with 15
- * busy processes per core. Milliseconds.
+ * Length of the lease of a process. When a process crashes, another replica takes over its shards after this time. A
+ * live process keeps its shards when it cannot renew its lease for four fifths of this time. With 2.5 s, live processes
+ * lost their shards on a machine with 15 busy processes for each core. Milliseconds.
  */
 const SHARD_LEASE_MS = 3_000;
 
-/** {@link ShardHolder.rebalance} must be called this often when no member joins or leaves. Milliseconds. */
+/** How often {@link ShardHolder.rebalance} must be called while no member joins or leaves. Milliseconds. */
 export const REBALANCE_EVERY_MS = 600;
 
 /**
- * The same for the only process. Another process can take nothing from it, so a late renewal costs nothing; a process
- * that joins waits at most this long for its share. Milliseconds.
+ * How often {@link ShardHolder.rebalance} must be called while this process is the only one. A late renewal has no cost
+ * then, because no other process can take a shard. A process that joins waits at most this long for its share.
+ * Milliseconds.
  */
 export const REBALANCE_ALONE_MS = 1_200;
 
-/** After a member joined or left, processes that gain or lose shards rebalance often for this long. Milliseconds. */
+/** For this time after a member joined or left, processes that gain or lose shards rebalance often. Milliseconds. */
 const REBALANCING_MS = 2_000;
 const REBALANCE_OFTEN_MS = 50;
 
-/** An expired lease is checked after this delay, because the leases of one process expire together. Milliseconds. */
+/**
+ * How long after its expiry a lease is checked. The leases of one process expire together, so one check finds them all.
+ * Milliseconds.
+ */
 const AFTER_EXPIRY_MS = 20;
 
 /**
- * The rows of shards are valid only while their process is alive, so they are seldom renewed. They expire all the same,
- * because older releases do not know the rows of processes. Milliseconds.
+ * Length of the rows of shards, and how often they are renewed. They are valid only while the row of their process
+ * exists, so they are seldom renewed. They still have an expiry, because older releases do not know process rows.
+ * Milliseconds.
  */
 const ROW_MS = 60_000;
 const PROLONG_EVERY_MS = 20_000;
 
 export interface ShardOptions {
   readonly pool: pg.Pool;
-  /** A name of this process that no other process ever has. */
+  /** A name that only this process has ever had. */
   readonly owner: string;
-  /** Name of the divided work, and prefix of the names of the leases. */
+  /** Name of the work that is divided; also the prefix of the names of its leases. */
   readonly name: string;
-  /** Shards are numbered from 0 to one less than this. */
+  /** Number of shards. They are numbered from 0. */
   readonly count: number;
   /**
-   * Whether the shard has work in flight. A process hands a shard over only when it has none, and starts no new work for
-   * it until then. By default no shard is busy.
+   * Whether the shard has work in flight; by default never. A process that hands a shard over starts no new work for
+   * it, and waits until this is false.
    */
   readonly isBusy?: (shard: number) => boolean;
   /** {@link SHARD_LEASE_MS} by default. Tests use longer leases, so that a slow machine does not lose its shards. */
@@ -61,29 +66,31 @@ export interface ShardOptions {
 }
 
 export interface ShardHolder {
-  /** Shards for which new work may start at this moment. */
+  /** The shards for which new work may start now. */
   owned(): number[];
   /**
-   * The token of a shard for which new work may start at this moment; undefined for other shards. The token
-   * distinguishes the work of this process from the work of earlier owners.
+   * The token of a shard for which new work may start now; undefined for other shards. The token distinguishes the work
+   * of this process from that of earlier owners.
    */
   tokenOf(shard: number): bigint | undefined;
   /**
-   * Renews the lease of this process, keeps its share of the shards, takes free shards and hands over extra ones.
-   * Resolves to the time until the next call. That time is short while shards move, and when the lease of another
-   * process is about to expire because that process is dead. Milliseconds.
+   * Renews the row of this process, takes free shards up to its share, and hands over the shards above it.
+   *
+   * Resolves to the time until the next call. The time is short while shards move, and when the row of another process
+   * is about to expire. Milliseconds.
    */
   rebalance(): Promise<number>;
   /**
-   * For a graceful stop. No new work starts, and each {@link ShardHolder.rebalance} hands over the shards without work
-   * in flight. Work in flight may still be recorded with its token. A hanging endpoint delays only its own shard.
+   * Begins a graceful stop. No new work starts, and each {@link ShardHolder.rebalance} hands over the shards without
+   * work in flight. The results of work in flight may still be recorded with its token. A hanging endpoint delays only
+   * its own shard.
    */
   drain(): void;
   /** Releases all leases immediately. */
   release(): Promise<void>;
 }
 
-/** Creates the part of a process that owns its share of the shards. All live replicas have equal shares. */
+/** Creates the holder of a process's share of the shards. All live replicas have equal shares. */
 export function createShardHolder(o: ShardOptions): ShardHolder {
   return new LeasedShards(o);
 }
@@ -99,7 +106,10 @@ class LeasedShards implements ShardHolder {
   /** Token of the row of this process; undefined while it has none. */
   #processToken: bigint | undefined;
   #membership: bigint | undefined;
-  /** Start of the last successful renewal plus the lease, by the monotonic clock. */
+  /**
+   * Until this time the leases are certainly valid: start of the last successful renewal plus the lease, by the
+   * monotonic clock.
+   */
   #safeUntil = Number.NEGATIVE_INFINITY;
   #prolongedAt = performance.now();
   #membersBefore = 0;
@@ -169,7 +179,10 @@ class LeasedShards implements ShardHolder {
     await releaseLeases(this.#o.pool, own);
   }
 
-  /** Creates the row of this process. Each process has a unique name, so the row cannot belong to another process. */
+  /**
+   * Creates the row of this process. No other process has the same name, so no row of another process can be in the
+   * way.
+   */
   async #begin(): Promise<bigint | undefined> {
     this.#shards.clear();
     this.#membership = undefined;
@@ -219,7 +232,7 @@ class LeasedShards implements ShardHolder {
     }
   }
 
-  /** Notes whether members joined or left. Returns the milliseconds until the next rebalance. */
+  /** Notes whether members joined or left. Returns the time until the next rebalance. Milliseconds. */
   #pauseAfter(
     members: number,
     o: { readonly nextExpiryMs: number | null; readonly isAlone: boolean },
@@ -236,7 +249,7 @@ class LeasedShards implements ShardHolder {
     return Math.min(everyMs, (o.nextExpiryMs ?? everyMs) + AFTER_EXPIRY_MS);
   }
 
-  /** Hands over shards without work in flight. Returns the milliseconds until the next call. */
+  /** Hands over the shards without work in flight. Returns the time until the next call. Milliseconds. */
   async #drainStep(): Promise<number> {
     await this.#leaveMembers();
     await releaseLeases(this.#o.pool, this.#shards.takeExtra(0));
@@ -244,7 +257,7 @@ class LeasedShards implements ShardHolder {
     return isRebalancing ? REBALANCE_OFTEN_MS : REBALANCE_EVERY_MS;
   }
 
-  /** Ends the membership. The other processes then divide the shards without this one. */
+  /** Ends the membership of this process. The others then divide the shards without it. */
   async #leaveMembers(): Promise<void> {
     if (this.#membership === undefined) return;
     const own = new Map([[this.#memberName, this.#membership]]);
@@ -256,7 +269,7 @@ class LeasedShards implements ShardHolder {
     return acquireLeases(this.#o.pool, leases, { ...o, owner: this.#o.owner, names: this.#names });
   }
 
-  /** The leases that are valid while the process is alive: its shards and its membership. */
+  /** The leases that are valid while this process is alive: those of its shards, and its membership. */
   #ownLeases(): Map<string, bigint> {
     const own = this.#shards.leases();
     if (this.#membership !== undefined) own.set(this.#memberName, this.#membership);
@@ -264,7 +277,7 @@ class LeasedShards implements ShardHolder {
   }
 }
 
-/** The rows of shards outlast the lease of their process. */
+/** The length of the rows of shards. It is longer than the lease of their process. */
 function rowMs(leaseMs: number): number {
   return Math.max(ROW_MS, 4 * leaseMs);
 }

@@ -1,10 +1,10 @@
 import { within } from './within.ts';
 
-/** Prometheus stops waiting for `/metrics` after several seconds. A query must end well before. Milliseconds. */
+/** Time limit of a query for a metric. Prometheus waits only several seconds for `/metrics`. Milliseconds. */
 const TIMEOUT_MS = 2_000;
 
 /**
- * Wraps a query whose result is a metric. Parallel calls share one query. A query that takes too long resolves to
+ * Wraps a query whose result is a metric. Parallel calls share one query. When the query takes too long, the result is
  * undefined, so that a hanging database does not delay the other metrics.
  */
 export function sharedWithTimeout<T>(query: () => Promise<T>): () => Promise<T | undefined> {

@@ -1,10 +1,10 @@
 import { overloaded } from './errors.ts';
 import { NoPermit, type PermitOptions, Permits } from './permits.ts';
 
-/** Permits that all shops share. One shop may use only a few of them. A shop has at most one call in the shared queue. */
+/** Permits that all shops share. One shop may use only a few of them, and has at most one call in the shared queue. */
 export interface ShopPermits {
   /**
-   * Takes a permit and releases it when `end` aborts; without `end` immediately.
+   * Takes a permit. Releases it when `end` aborts, or at once when `end` is undefined.
    *
    * @throws ConnectError OVERLOADED when too many calls wait or the time is over; the reason of `end` when it aborts.
    */
@@ -12,9 +12,12 @@ export interface ShopPermits {
 }
 
 /**
- * @param o.size, `maxWaiting` limits of all shops together.
- * @param o.waitMs maximum time of each of the two waits: for a permit of the shop, then for a shared permit.
- * @param o.perShop limits of one shop: permits in use, and waiting calls.
+ * Creates the permits.
+ *
+ * @param o.size maximum number of permits in use, over all shops; `o.maxWaiting` is the maximum number of waiting
+ *   calls.
+ * @param o.waitMs maximum time of each of two waits: for a permit of the shop, and then for a shared permit.
+ * @param o.perShop the limits for one shop: permits in use, and waiting calls.
  */
 export function createShopPermits(
   o: PermitOptions & { readonly perShop: Pick<PermitOptions, 'size' | 'maxWaiting'> },
@@ -29,7 +32,7 @@ export function createShopPermits(
       if (own.used() + own.waiting() === 0 && shops.get(shopId) === own) shops.delete(shopId);
     };
     try {
-      // A call that waits for a permit of its shop is not in the shared queue.
+      // First wait for a permit of the shop. During this wait the call is not in the shared queue.
       const releaseOwn = await own.take({ signal });
       const releaseAll = await all.take({ signal }).catch((error: unknown) => {
         releaseOwn();

@@ -1,9 +1,9 @@
 import type { Logger } from './log.ts';
 
-/** Closes one part; undefined for a part that was never opened. */
+/** Closes one part. The step is undefined for a part that was never opened. */
 export type ShutdownStep = () => unknown;
 
-/** Closes parts in order. Every step runs, even after a failed one. Failures are logged. */
+/** Runs the steps in order. Every step runs, even when an earlier one fails. Failures are logged. */
 export async function shutDown(logger: Logger, steps: readonly ShutdownStep[]): Promise<void> {
   for (const step of steps) {
     try {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** A value of a statement. If a statement uses the same `Param` several times, it is one parameter. */
+/** A value of a statement. A statement that uses one `Param` several times has one parameter for it. */
 export class Param {
   readonly value: unknown;
 
@@ -9,7 +9,7 @@ export class Param {
   }
 }
 
-/** A piece of SQL with its values. */
+/** A piece of SQL, with its values. */
 export class Sql {
   readonly parts: readonly (string | Param)[];
 
@@ -19,8 +19,8 @@ export class Sql {
 }
 
 /**
- * SQL with values: sql`select … where id = ${id}`. Each inserted value becomes a parameter of the statement, never a
- * part of its text. Pieces made by `sql`, {@link raw} and {@link rowsOf} become a part of the text.
+ * Creates SQL with values: sql`select … where id = ${id}`. Each inserted value becomes a parameter, and never a part of
+ * the text. Only pieces made by `sql`, {@link raw} and {@link rowsOf} become a part of the text.
  */
 export function sql(texts: readonly string[], ...inserted: readonly unknown[]): Sql {
   const parts: (string | Param)[] = [texts[0] ?? ''];
@@ -32,19 +32,19 @@ export function sql(texts: readonly string[], ...inserted: readonly unknown[]): 
   return new Sql(parts);
 }
 
-/** Creates a parameter that a statement may use several times. */
+/** Creates a parameter that a statement can use several times. */
 export function param(value: unknown): Param {
   return new Param(value);
 }
 
-/** Creates SQL from a text without a check or escape. Only for constants of this program. */
+/** Creates SQL from a text, without checking or escaping it. Only for constants of this program. */
 export function raw(text: string | number): Sql {
   return new Sql([`${text}`]);
 }
 
 /**
- * Returns the statement for `query`. The server prepares it once per connection, so its text must be the same in each
- * call; only values and numbers of rows may differ. This function builds the text once.
+ * Returns a statement that the server prepares once for each connection. So its text must be the same in each call:
+ * only values and numbers of rows may differ. The text is built only once.
  */
 export function named(name: string, { parts }: Sql): pg.QueryConfig {
   const cached = layouts.get(name);
@@ -55,7 +55,7 @@ export function named(name: string, { parts }: Sql): pg.QueryConfig {
   return { name, text: layout.text, values: valuesIn(parts, layout) ?? [] };
 }
 
-/** Returns the statement for `query`. The server plans it in each call. */
+/** Returns a statement that the server plans in each call. */
 export function unnamed({ parts }: Sql): { readonly text: string; readonly values: unknown[] } {
   const layout = layoutOf(parts);
   return { text: layout.text, values: valuesIn(parts, layout) ?? [] };
@@ -64,11 +64,11 @@ export function unnamed({ parts }: Sql): { readonly text: string; readonly value
 /** The text of a statement and the places of its values. */
 interface Layout {
   readonly text: string;
-  /** Each part of the text, and the index of the parameter between two. */
+  /** The parts of the text. Between two of them is the index of the parameter there. */
   readonly places: readonly (string | number)[];
 }
 
-/** The layouts of named statements. */
+/** The layouts of named statements, by name. */
 const layouts = new Map<string, Layout>();
 
 function layoutOf(parts: Sql['parts']): Layout {
@@ -84,7 +84,7 @@ function layoutOf(parts: Sql['parts']): Layout {
   return { text, places };
 }
 
-/** Returns the values in the order of the parameters; undefined when the parts have another layout. */
+/** Returns the values in the order of the parameters. Undefined when the parts do not have this layout. */
 function valuesIn(parts: Sql['parts'], { places }: Layout): unknown[] | undefined {
   if (parts.length !== places.length) return undefined;
   const values: unknown[] = [];
@@ -98,7 +98,7 @@ function valuesIn(parts: Sql['parts'], { places }: Layout): unknown[] | undefine
   return values;
 }
 
-/** The column types of row sets, with the types that the driver accepts for them. */
+/** For each type of column in a set of rows: the type of value that the driver accepts. */
 interface ValueTypes {
   readonly bigint: bigint;
   readonly boolean: boolean;
@@ -112,15 +112,15 @@ interface ValueTypes {
   readonly uuid: string;
 }
 
-/** The type of a column, and its value in a row. */
+/** The type of a column, and the function that reads its value from a row. */
 type Column<T> = {
   [Type in keyof ValueTypes]: readonly [Type, (row: T) => ValueTypes[Type] | null | undefined];
 }[keyof ValueTypes];
 
 /**
- * Declares the columns of a set of rows. The returned function makes a table of rows, for `from` or `join`:
- * `unnest(…) as alias (column, …)`. Each column is one parameter, so that the number of rows does not change the text.
- * `ordinal` names a further column, which counts the rows from 1.
+ * Declares the columns of a set of rows. Returns a function that makes SQL for `from` or `join`: `unnest(…) as alias
+ * (column, …)`. Each column is one parameter, so that the text does not depend on the number of rows. `ordinal` is the
+ * name of an additional column that counts the rows from 1.
  */
 export function rowsOf<T>(columns: Readonly<Record<string, Column<T>>>) {
   const names = Object.keys(columns).join(', ');

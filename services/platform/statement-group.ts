@@ -1,10 +1,10 @@
 import pg from 'pg';
 
-/** The connection to which `pg` lets a statement write. */
+/** The connection to which a statement of `pg` writes. */
 type Connection = Parameters<pg.Query['submit']>[0];
 
 /**
- * Methods that `pg` calls on a running statement. `@types/pg` declares only the first.
+ * A running statement, with the methods that `pg` calls on it. `@types/pg` declares only the first.
  *
  * @see https://github.com/brianc/node-postgres/blob/master/packages/pg/lib/query.js
  */
@@ -21,13 +21,13 @@ interface Running {
   handleReadyForQuery(connection: Connection): void;
 }
 
-/** One statement of a group, and its result. */
+/** One statement of a group, and the promise of its result. */
 export interface Member {
   readonly query: Running;
   readonly result: Promise<pg.QueryResult>;
 }
 
-/** Rejects the promises of statements that were not sent. */
+/** Rejects the results of statements that were not sent. */
 export function rejectMembers(members: readonly Member[], error: Error): void {
   for (const { query } of members) query.callback?.(error);
 }
@@ -43,32 +43,32 @@ export function memberOf(args: readonly unknown[], types: pg.CustomTypesConfig):
   const config =
     typeof statement === 'string' ? { text: statement } : (statement as pg.QueryConfig);
   const more = values === undefined ? {} : { values: values as unknown[] };
-  // A statement without values would use the simple protocol, which ends a group.
+  // The extended protocol. Without it, a statement without values would use the simple protocol, which ends a group.
   const extended: pg.QueryConfig = { ...config, ...more, types, ...{ queryMode: 'extended' } };
   const query = new pg.Query(extended) as unknown as Running;
   const result = new Promise<pg.QueryResult>((resolve, reject) => {
     query.callback = (error, rows) => (error ? reject(error) : resolve(rows as pg.QueryResult));
   });
-  // The caller awaits `result` and gets the error. If no caller awaits it, the error must not end the process.
+  // The caller awaits `result` and gets its error. If no caller awaits it, the error must not end the process.
   result.catch(() => {});
   return { query, result };
 }
 
 /**
- * Statements that go to the server in one write and end with one `Sync`. After one fails, or cannot be sent, the server
- * does not run the rest. `pg`'s pipeline mode sends a `Sync` for each statement, so each statement after a failed
- * `begin` would commit alone.
+ * Statements that are sent to the server in one write, and end with one `Sync`. When one fails or cannot be sent, the
+ * server does not run those after it. The pipeline mode of `pg` would send a `Sync` for each statement, so each
+ * statement after a failed `begin` would commit alone.
  *
- * `client.query` takes the group as one statement.
+ * `client.query` handles the group as one statement.
  *
  * @see https://www.postgresql.org/docs/18/protocol-flow.html#PROTOCOL-FLOW-PIPELINING
  */
 export class StatementGroup {
-  /** `pg` sets this when statements have a deadline. Called at the end of the group. */
+  /** Called at the end of the group. `pg` replaces it when statements have a deadline. */
   callback: (error?: Error | null) => void = () => {};
   readonly members: readonly Member[];
   readonly #left: Running[];
-  /** Why the rest was not sent. */
+  /** The error for which the rest was not sent. */
   #unsent: Error | undefined;
 
   constructor(members: readonly Member[]) {
@@ -76,7 +76,7 @@ export class StatementGroup {
     this.#left = members.map(({ query }) => query);
   }
 
-  /** Name of the current statement. `pg` remembers prepared statements by it. */
+  /** Name of the current statement. By this name `pg` remembers that it is prepared. */
   get name(): string | undefined {
     return this.#left[0]?.name;
   }
@@ -124,7 +124,10 @@ export class StatementGroup {
     this.#finish(connection);
   }
 
-  /** A statement failed on the server, or the connection is lost. The rest is not executed. */
+  /**
+   * Handles the failure of a statement on the server, or the loss of the connection. The other statements are not
+   * executed.
+   */
   handleError(error: Error, connection: Connection): void {
     for (const query of this.#left.splice(0)) {
       unmarkPrepared(connection, query);
@@ -143,7 +146,7 @@ export class StatementGroup {
   }
 }
 
-/** Marks a statement as not prepared, because the server skipped it. */
+/** Notes that a statement is not prepared, because the server skipped it. */
 function unmarkPrepared(connection: Connection, { name }: Running): void {
   const submitted: unknown = Reflect.get(connection, 'submittedNamedStatements');
   if (name && typeof submitted === 'object' && submitted !== null) {

@@ -17,39 +17,39 @@ import { measureProcess, serveMetrics } from './metrics-endpoint.ts';
 import { AsyncContextManager, contextFrom, traceparentOf } from './trace-context.ts';
 import { within } from './within.ts';
 
-/** Metrics and traces of one part of a process. */
+/** Metrics and traces of one part of a process. A part is a service or the gateway. */
 export interface Telemetry {
   readonly meter: Meter;
   readonly tracer: Tracer;
-  /** The address for Prometheus, such as `http://127.0.0.1:9464/metrics`. */
+  /** The address that Prometheus scrapes, such as `http://127.0.0.1:9464/metrics`. */
   readonly metricsUrl: string;
   /** Sends the remaining spans and closes the metrics port. */
   stop(): Promise<void>;
 }
 
 export interface TelemetryOptions {
-  /** The part's name, `service.name` of its traces. */
+  /** Name of the part. It is `service.name` in its traces. */
   readonly service: string;
   /** TCP port of `/metrics`; 0 takes a free one. */
   readonly metricsPort: number;
   /** Address of `/metrics`; loopback by default. */
   readonly host?: string;
-  /** Base address of an OTLP/HTTP collector. Without it spans have ids and are not exported. */
+  /** Base address of an OTLP/HTTP collector. Without it, spans still have ids, but they are not exported. */
   readonly otlpEndpoint?: string | undefined;
-  /** Decides the response of `/readyz` on the metrics port. */
+  /** The result of `/readyz` on the metrics port. */
   readonly isReady?: () => Promise<boolean>;
-  /** Further processors of spans (tests). */
+  /** Additional processors of spans (tests). */
   readonly spanProcessors?: readonly SpanProcessor[];
 }
 
-/** How long a stop, and an export, waits for a collector that may be unavailable. Milliseconds. */
+/** How long a stop or an export waits for a collector, which may be unavailable. Milliseconds. */
 const FLUSH_MS = 3_000;
 
 /**
- * Starts traces and metrics for one part.
+ * Starts the traces and metrics of one part.
  *
- * Several parts may run in one process, each with its own providers. They share only the context of the process, which
- * connects a span with its parent.
+ * Several parts may run in one process. Each has its own providers. They share only the context manager of the process,
+ * which connects a span with its parent.
  */
 export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
   shareContext();
@@ -72,7 +72,7 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
     metricsUrl: endpoint.url,
     async stop() {
       await endpoint.close();
-      // The stop succeeds even if the collector is unavailable and its spans are lost.
+      // The stop must succeed even when the collector is unavailable. Its spans are then lost.
       await within(FLUSH_MS, Promise.allSettled([tracers.shutdown(), meters.shutdown()]));
     },
   };
@@ -85,26 +85,27 @@ function processorsOf(o: TelemetryOptions): SpanProcessor[] {
   return [...(o.spanProcessors ?? []), new BatchSpanProcessor({ exporter })];
 }
 
-/** Registers the context manager once per process. The API ignores later registrations. */
+/** Registers the context manager. The API uses only the first registration of a process. */
 function shareContext(): void {
   const manager = new AsyncContextManager();
   if (!context.setGlobalContextManager(manager)) manager.disable();
 }
 
-/** The W3C trace context of the active span; empty without one. */
+/** Returns the W3C trace context of the active span; empty when there is no span. */
 export function currentTraceparent(): string {
   return traceparentOf(context.active());
 }
 
-/** Runs `work` as part of the trace of `traceparent`. An empty or malformed one starts a new trace. */
+/** Runs `work` as a part of the trace of `traceparent`. When that is empty or malformed, a new trace starts. */
 export function withTraceparent<T>(traceparent: string, work: () => Promise<T>): Promise<T> {
   return context.with(contextFrom(traceparent), work);
 }
 
 /**
- * Runs `work` in its own span, which ends with the work. If the work fails, the span has the status ERROR.
+ * Runs `work` in its own span, which ends with the work. When the work fails, the span has the status ERROR.
  *
- * @param o.traceparent `traceparent` of the caller. Empty: a new trace starts. Undefined: the active span is the parent.
+ * @param o.traceparent `traceparent` of the caller. When empty, a new trace starts. When undefined, the active span is
+ *   the parent.
  */
 export function inSpan<T>(
   tracer: Tracer,

@@ -1,4 +1,4 @@
-/** Rules for every text, whatever its source. */
+/** Rules for all texts, from any source. */
 
 const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;
 
@@ -6,7 +6,7 @@ const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;
 export function characters(text: string): number {
   let count = text.length;
   let isAfterHigh = false;
-  // The loop reads each unit once, because every service counts notes of several megabytes.
+  // This loop reads each unit once. It must be fast, because every service counts notes of several megabytes.
   for (let index = 0; index < text.length; index++) {
     const kind = text.charCodeAt(index) & SURROGATE_BITS;
     if (isAfterHigh && kind === LOW) count--;
@@ -15,15 +15,18 @@ export function characters(text: string): number {
   return count;
 }
 
-/** These bits of a UTF-16 unit say whether it is half of a surrogate pair, and which half. */
+/** The bits of a UTF-16 unit that say whether it is half of a surrogate pair, and which half. */
 const SURROGATE_BITS = 0xfc00;
 const HIGH = 0xd800;
 const LOW = 0xdc00;
 
-/** The maximum length of a URL. Unicode characters. */
+/** Maximum length of a URL. Unicode characters. */
 export const URL_MAX = 2_048;
 
-/** Whether a text has at most `max` Unicode characters; cheap for short texts. */
+/**
+ * Whether a text has at most `max` Unicode characters. Counts them only when the number of UTF-16 units does not
+ * decide.
+ */
 export function fits(text: string, max: number): boolean {
   return text.length <= max || (text.length <= 2 * max && characters(text) <= max);
 }
@@ -33,7 +36,7 @@ export function cleanText(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0');
 }
 
-/** Whether a text is empty or only white space. A required text then counts as missing. */
+/** Whether a text is empty or only white space. Such a text counts as missing where a text is required. */
 export function blank(text: string): boolean {
   return text.trim() === '';
 }
@@ -42,13 +45,13 @@ export function blank(text: string): boolean {
  * Makes a text from outside safe to store, to log and to show: replaces control characters and halves of surrogate
  * pairs.
  *
- * @param max the text is cut to this number of UTF-16 units.
+ * @param max number of UTF-16 units to which the text is cut.
  */
 export function printable(text: string, max = text.length): string {
   return text.slice(0, max).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
 }
 
-/** Whether a text is Base64 (RFC 4648 section 4), with or without padding. Does not decode it. */
+/** Whether a text has the form of Base64 (RFC 4648 section 4), with or without padding. Does not decode it. */
 export function isBase64(text: string): boolean {
   const padding = BASE64.exec(text)?.[1];
   if (padding === undefined) return false;
@@ -60,7 +63,7 @@ export function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The JSON value of a text; undefined when the text is not JSON. */
+/** Parses a text as JSON. Undefined when it is not JSON. */
 export function jsonOf(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -9,7 +9,7 @@ export interface TlsMaterial {
   readonly key?: string;
 }
 
-/** Files with certificates that change while the process runs. */
+/** Files with certificates. Their content may change while the process runs. */
 export interface TlsFiles {
   /** The last valid content of the files. */
   current(): TlsMaterial;
@@ -18,23 +18,23 @@ export interface TlsFiles {
 }
 
 export interface TlsFilesOptions {
-  /** Authorities that this process trusts for certificates of other processes. */
+  /** The authorities that this process trusts when it verifies the certificates of other processes. */
   readonly caFile?: string | undefined;
-  /** The own certificate with its chain, and its key. */
+  /** The certificate of this process with its chain, and its key. */
   readonly certFile?: string | undefined;
   readonly keyFile?: string | undefined;
-  /** How often the files are read. Milliseconds. */
+  /** Interval at which the files are read. Milliseconds. */
   readonly pollMs?: number;
 }
 
-/** Kubernetes renews mounted secrets in place without a notification. Milliseconds. */
+/** Kubernetes renews mounted secrets in place, and sends no notification. So the files are polled. Milliseconds. */
 const POLL_MS = 10_000;
 
 /**
- * Reads the files now, and every ten seconds as long as there is a listener. While files do not match, for example
- * because only the certificate was renewed yet, the previous content stays in use.
+ * Reads the files now, and every ten seconds while there is a listener. While the files do not fit together, the
+ * previous content stays in use. An example: only the certificate has been renewed so far.
  *
- * @throws when the first read fails, or the files do not match.
+ * @throws when the first read fails, or the files do not fit together.
  */
 export function openTlsFiles(o: TlsFilesOptions): TlsFiles {
   const listeners = new Set<() => void>();
@@ -68,7 +68,7 @@ export function openTlsFiles(o: TlsFilesOptions): TlsFiles {
   };
 }
 
-/** @throws when a file cannot be read, or the key does not belong to the certificate. */
+/** Reads the files. @throws when a file cannot be read, or the key does not belong to the certificate. */
 function read({ caFile, certFile, keyFile }: TlsFilesOptions): TlsMaterial {
   const material: TlsMaterial = {
     ...(caFile !== undefined && { ca: readFileSync(caFile, 'utf8') }),
@@ -76,7 +76,7 @@ function read({ caFile, certFile, keyFile }: TlsFilesOptions): TlsMaterial {
     ...(keyFile !== undefined && { key: readFileSync(keyFile, 'utf8') }),
   };
   createSecureContext(material);
-  // OpenSSL would drop a key of another certificate and then fail each handshake.
+  // OpenSSL would ignore the key of another certificate, and then fail each handshake.
   const { cert, key } = material;
   if (cert !== undefined && key !== undefined) {
     const isOwn = new X509Certificate(cert).checkPrivateKey(createPrivateKey(key));

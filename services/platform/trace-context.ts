@@ -41,11 +41,11 @@ export class AsyncContextManager implements ContextManager {
   }
 }
 
-/** Version, trace id, span id and flags. Later versions may append fields. */
+/** The form of `traceparent`: version, trace id, span id and flags. Later versions may append fields. */
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 
 /**
- * The `traceparent` of the span in `active`; empty without one.
+ * Returns the `traceparent` of the span in `active`; empty when it has no span.
  *
  * @see https://www.w3.org/TR/trace-context/#traceparent-header
  */
@@ -56,7 +56,10 @@ export function traceparentOf(active: Context): string {
   return `00-${span.traceId}-${span.spanId}-${flags}`;
 }
 
-/** A context with the span of `traceparent` as parent; the root context when it is empty or malformed. */
+/**
+ * Returns a context whose parent is the span of `traceparent`. Returns the root context when that is empty or
+ * malformed.
+ */
 export function contextFrom(traceparent: string): Context {
   const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent) ?? [];
   const span: SpanContext = {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Whether a service mesh encrypts the connections instead of the process. */
+/** The variable that says who encrypts the connections: the process itself, or a service mesh. */
 export const transportShape = {
   TRANSPORT_SECURITY: z
     .enum(['tls', 'mesh'], { error: 'must be tls or mesh' })
@@ -10,14 +10,16 @@ export const transportShape = {
     ),
 };
 
-/** Returns an error text for each variable that is not secure enough for production, unless a mesh encrypts. */
+/**
+ * Returns an error text for each variable that is not secure enough for production. Returns none when a mesh encrypts.
+ */
 export function transportProblems(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const problems = 'GRPC_TLS_CA_FILE' in shape ? grpcProblems(shape, env) : [];
   if (env.NODE_ENV !== 'production' || env.TRANSPORT_SECURITY === 'mesh') return problems;
   if ('DATABASE_URL' in shape && !isVerified(env.DATABASE_URL)) {
     problems.push(`DATABASE_URL: production needs sslmode=verify-full${OR_MESH}`);
   }
-  // The gateway uses Kafka only for mails.
+  // The gateway needs Kafka only when it sends mails.
   const isUsed = 'KAFKA_TLS' in shape && (!('SMTP_URL' in shape) || env.SMTP_URL !== undefined);
   if (isUsed && env.KAFKA_TLS !== 'true') {
     problems.push(`KAFKA_TLS: production needs true${OR_MESH}`);
@@ -33,7 +35,7 @@ export function transportProblems(shape: object, env: Readonly<Record<string, un
 
 const OR_MESH = ', or TRANSPORT_SECURITY=mesh';
 
-/** Returns an error text for each variable of gRPC that lacks its counterpart. */
+/** Returns an error text for each gRPC variable that needs another variable which is not set. */
 function grpcProblems(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const { GRPC_TLS_CA_FILE: ca, GRPC_TLS_CERT_FILE: cert, GRPC_TLS_KEY_FILE: key } = env;
   const problems: string[] = [];
@@ -50,7 +52,9 @@ function grpcProblems(shape: object, env: Readonly<Record<string, unknown>>): st
   return problems;
 }
 
-/** Whether the connection verifies the server's certificate and name. Of several modes the driver uses the last. */
+/**
+ * Whether the connection verifies the certificate and name of the server. The driver uses the last of several modes.
+ */
 function isVerified(url: unknown): boolean {
   if (typeof url !== 'string' || !URL.canParse(url)) return true;
   const modes = new URL(url).searchParams.getAll('sslmode');

@@ -1,11 +1,11 @@
 /**
- * Waits for `work`, but no longer than `ms` milliseconds.
+ * Waits for `work`, but at most `ms` milliseconds.
  *
- * @returns whether the work finished in time. Late work continues; a late failure is ignored.
- * @throws the error of work that fails in time.
+ * @returns whether the work ended in time. Work that is late continues, and its failure is ignored.
+ * @throws the error of the work, when it fails in time.
  */
 export async function within(ms: number, work: Promise<unknown>): Promise<boolean> {
-  // An AbortSignal would create an error with a stack on each abort, which is too slow for busy callers.
+  // No AbortSignal: each abort creates an error with a stack, which is too slow for busy callers.
   const late = Promise.withResolvers<boolean>();
   const timer = setTimeout(() => late.resolve(false), ms);
   try {

@@ -4,23 +4,28 @@ import type { Logger } from './log.ts';
 
 /** Background work that runs until `stop`. */
 export interface Worker {
-  /** Starts no new work, waits for the step in flight, then resolves. May be called twice. */
+  /** Starts no new step, and waits for the step that is running. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** When the next step starts: immediately, after `idleMs`, never, or after this time. Milliseconds. */
+/**
+ * When the next step starts: `again` immediately, `idle` after `idleMs`, `done` never, or after a number of
+ * milliseconds.
+ */
 export type Next = 'again' | 'idle' | 'done' | number;
 
-/** One piece of work. The signal aborts when the loop stops. */
+/** One step of the work. The signal aborts when the loop stops. */
 export type Step = (signal: AbortSignal) => Promise<Next>;
 
 export interface LoopOptions {
-  /** Names the loop in logs. */
+  /** Name of the loop in logs. */
   readonly name: string;
   readonly logger: Logger;
-  /** Pause after a step that found no work; by default until the loop is woken. Milliseconds. */
+  /** Pause after a step that returns `idle`. Without it, the loop then pauses until it is woken. Milliseconds. */
   readonly idleMs?: number;
-  /** Least time between two steps, so that wakes close together cause one step; 0 by default. Milliseconds. */
+  /**
+   * Minimum time between two steps, so that several wakes in a short time cause one step; 0 by default. Milliseconds.
+   */
   readonly gapMs?: number;
 }
 
@@ -29,13 +34,13 @@ export interface Loop extends Worker {
   wake(withinMs?: number): void;
 }
 
-/** The longest pause after a failure is short, so that work resumes soon after an outage. */
+/** The pauses after failures. The longest one is short, so that work resumes soon after an outage. */
 const BACKOFF = createBackoff({ firstMs: 200, longestMs: 2_000, jitter: equalJitter });
 
-/** How often an outage is logged again while it lasts. Milliseconds. */
+/** How often a loop logs again that an outage lasts. Milliseconds. */
 const LOG_EVERY_MS = 60_000;
 
-/** Starts a loop with its first step, immediately or after `delayMs`. */
+/** Starts a loop. Its first step runs immediately, or after `delayMs`. */
 export function startLoop(
   o: LoopOptions & { readonly step: Step; readonly delayMs?: number },
 ): Loop {
@@ -49,7 +54,7 @@ function createOutage(name: string, logger: Logger) {
   let failures = 0;
   let loggedAt = 0;
   return {
-    /** The pause before the next step. Milliseconds. */
+    /** Notes a failure. Returns the pause before the next step. Milliseconds. */
     pauseAfter(error: unknown): number {
       failures += 1;
       const now = performance.now();
@@ -67,11 +72,11 @@ function createOutage(name: string, logger: Logger) {
 }
 
 /**
- * Repeats a step, one at a time, until `stop`. The loop exists before its step, so that parts which the step uses can
- * wake the loop. After a failed step the loop pauses, longer each time, and a wake does not shorten that pause. The loop
- * logs an outage when it begins, once a minute, and when it ends.
+ * Creates a loop that repeats a step, one at a time, until `stop`. The loop is created before its step is set, so that
+ * parts that the step uses can wake the loop. After a failed step the loop pauses, each time for longer, and a wake
+ * does not shorten this pause. The loop logs an outage when it begins, once a minute, and when it ends.
  *
- * Some loops are woken thousands of times a second, so a pause allocates nothing but its timer.
+ * Some loops are woken thousands of times a second. So a pause allocates nothing except its timer.
  */
 export function createLoop({
   name,
@@ -80,12 +85,13 @@ export function createLoop({
   gapMs = 0,
 }: LoopOptions): Loop & { start(step: Step, delayMs?: number): void } {
   const stopping = new AbortController();
-  // A call may wake the loop. The step must not inherit the trace and the abort signal of that call.
+  // The code that wakes the loop may be part of a call. The step must not inherit the trace and the abort signal of
+  // that call.
   const inOwnContext = AsyncLocalStorage.snapshot();
   let step: Step | undefined;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
-  /** When the next step starts, and the earliest time for it. By the monotonic clock. */
+  /** When the next step starts, and the earliest time at which it may start. Both by the monotonic clock. */
   let dueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;
   const outage = createOutage(name, logger);
@@ -102,7 +108,7 @@ export function createLoop({
     if (stopping.signal.aborted || dueAt === Number.POSITIVE_INFINITY) return;
     const pauseMs = dueAt - performance.now();
     if (pauseMs > 0 || gapMs > 0) timer = setTimeout(begin, Math.max(0, pauseMs), next);
-    // The step must not start within the call of `wake`.
+    // Use a microtask, because the step must not start during the call of `wake`.
     else queueMicrotask(() => begin(next));
   }
 

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 
-/** IPv4 ranges that no webhook may reach, with the registry or vendor that reserves them. */
+/** IPv4 ranges that no webhook may reach. The comment of each says which registry or vendor reserves it. */
 const RESERVED_V4 = [
   '0.0.0.0/8', // this network, RFC 791
   '10.0.0.0/8', // private, RFC 1918
@@ -20,7 +20,7 @@ const RESERVED_V4 = [
   '240.0.0.0/4', // reserved and broadcast
 ].map((range) => ipaddr.IPv4.parseCIDR(range));
 
-/** The only publicly routed IPv6 space, and the ranges in it that are not public. */
+/** The only IPv6 range that is publicly routed, and the parts of it that are not public. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
 const RESERVED_V6 = [
   '2001::/23', // protocol assignments: Teredo, ORCHID, benchmarks
@@ -29,20 +29,20 @@ const RESERVED_V6 = [
   '3fff::/20', // documentation, RFC 9637
 ].map((range) => ipaddr.IPv6.parseCIDR(range));
 
-/** Interface identifiers of ISATAP (RFC 5214 section 6.1), which carry an IPv4 address in any network. */
+/** The middle of ISATAP addresses (RFC 5214 section 6.1). They contain an IPv4 address, in any network. */
 const ISATAP = [
   [0x00, 0x00, 0x5e, 0xfe],
   [0x02, 0x00, 0x5e, 0xfe],
 ];
 
-/** NAT64 (RFC 6052): the last four bytes are the IPv4 address of the target. */
+/** NAT64 addresses (RFC 6052). Their last four bytes are the IPv4 address of the target. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
 /**
- * Whether webhooks may be sent to an address: public unicast only.
+ * Whether webhooks may be sent to an address. Only public unicast addresses are allowed.
  *
- * An IPv4 address inside IPv6 (mapped, NAT64) is checked as the IPv4 address. Returns false for a text that is not an
- * address in its canonical spelling.
+ * An IPv4 address inside an IPv6 address (mapped, NAT64) is checked as an IPv4 address. Returns false for a text that
+ * is not the canonical form of an address.
  */
 export function isPublicAddress(address: string): boolean {
   if (ipaddr.IPv4.isValidFourPartDecimal(address)) return isPublicV4(ipaddr.IPv4.parse(address));

@@ -10,12 +10,12 @@ export class TooLate extends Error {
   override readonly name = 'TooLate';
 }
 
-/** A response that exceeds our limits. The message is stored in the delivery log. */
+/** A response above our limits. The message is stored in the delivery log. */
 export class ResponseLimitExceeded extends Error {
   override readonly name = 'ResponseLimitExceeded';
 }
 
-/** This process or its machine has no socket left. The receiver is not the cause. */
+/** This process or its machine has no socket left. So the receiver is not the cause. */
 export class NoSocketLeft extends Error {
   override readonly name = 'NoSocketLeft';
   /** Error code, such as `EMFILE`. */
@@ -33,12 +33,12 @@ export class ConnectionLost extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** Whether a time limit ended the attempt: our own, or a limit of name servers or the network. */
+/** Whether the attempt ended by a time limit: one of ours, or one of name servers or the network. */
 export function isTimeout(error: unknown): boolean {
   return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
 }
 
-/** Error codes when the process or the machine has no file descriptors or buffers left. */
+/** Error codes that mean: this process or machine has no file descriptors or buffers left. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
 /** Whether the attempt was not made because this process has no socket left. */
@@ -47,18 +47,21 @@ export function isNoSocketLeft(error: unknown): boolean {
   if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isNoSocketLeft);
   const code = codeOf(error);
   if (OWN_LIMITS.has(code)) return true;
-  // All local ports are in use. For an IPv6 address it means that this machine has no IPv6, which is permanent.
+  // All local ports are in use. For an IPv6 address the code means something else: this machine has no IPv6.
   if (code === 'EADDRNOTAVAIL') {
     return 'address' in error && typeof error.address === 'string' && isIP(error.address) === 4;
   }
-  // The resolver could not open a socket, or there is no name server.
+  // The resolver could not open a socket, or the machine has no name server.
   return code === 'ECONNREFUSED' && 'syscall' in error && /^query/.test(String(error.syscall));
 }
 
-/** Stored text of an attempt that was not made because its address is not allowed. */
+/** The stored text for an attempt that was not made, because its address is not allowed. */
 export const NOT_ALLOWED = 'address not allowed';
 
-/** Returns the stored text of a failed attempt. Never contains an internal address, which a driver's message may have. */
+/**
+ * Returns the text that is stored for a failed attempt. It never contains an internal address. The message of a driver
+ * may contain one, so it is not used.
+ */
 export function describeFailure(error: unknown): string {
   if (error instanceof AddressNotAllowed) return NOT_ALLOWED;
   if (error instanceof TooLate || error instanceof ResponseLimitExceeded) return error.message;
@@ -103,19 +106,22 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 const SAME_TO_PARTNERS: ReadonlySet<string> = new Set(Object.values(UNRESOLVED));
 
-/** Text for partners, instead of every reason why no allowed address was found. */
+/** The text that partners see in place of all reasons why no allowed address was found. */
 export const NO_PUBLIC_ADDRESS = 'address is not allowed or cannot be resolved';
 
 /**
- * Returns the text of a stored error for partners. A name that does not resolve and an address that is not allowed have
- * the same text, because a difference would show which names exist in our network.
+ * Returns the text that partners see for a stored error. A name that does not resolve and an address that is not
+ * allowed have the same text. A difference would show which names exist in our network.
  */
 export function errorForPartners(stored: string): string {
   const isAddress = stored.startsWith(NOT_ALLOWED) || SAME_TO_PARTNERS.has(stored);
   return isAddress ? NO_PUBLIC_ADDRESS : stored;
 }
 
-/** Returns the code of an error. When several addresses fail, one error contains all errors, and the first one counts. */
+/**
+ * Returns the code of an error. When several addresses failed, the error contains one error for each, and the first one
+ * counts.
+ */
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);

@@ -3,7 +3,7 @@ import { fits, URL_MAX } from '../text.ts';
 import { isPublicAddress } from './address.ts';
 import { isAllowedPort } from './port.ts';
 
-/** Code for the reason why a URL is not allowed. */
+/** Why a URL is not allowed, as a code. */
 export type UrlProblem =
   | 'too-long'
   | 'malformed'
@@ -19,29 +19,32 @@ export type UrlCheck =
   | {
       readonly ok: true;
       readonly url: URL;
-      /** Whether the configuration allows this origin. Its address is then not checked. */
+      /** Whether the settings allow this origin. Its address is then not checked. */
       readonly isAllowedOrigin: boolean;
     }
   | { readonly ok: false; readonly reason: UrlProblem; readonly message: string };
 
-/** The configured rules for addresses. */
+/** The rules for URLs that the settings configure. */
 export interface UrlPolicy {
-  /** Origins such as `http://127.0.0.1:9000`, or `http://127.0.0.1:*` for any port; never in production. */
+  /** Origins such as `http://127.0.0.1:9000`, or `http://127.0.0.1:*` for any port. Never in production. */
   readonly allowedOrigins: readonly string[];
-  /** Ports of this stack itself. An allowed origin with such a port is not allowed. */
+  /**
+   * Ports that this stack itself uses. Origins with such a port are not allowed, even when `allowedOrigins` has them.
+   */
   readonly stackPorts: () => readonly number[];
 }
 
 /**
- * Names of internal or unreachable hosts: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and names of home networks.
- * `.example` and `.test` are allowed, because people use them for experiments and no public name server resolves them.
+ * Names of hosts that are internal or not reachable: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and names of
+ * home networks. `.example` and `.test` are not among them: people use them for experiments, and no public name server
+ * resolves them.
  */
 const RESERVED_NAME =
   /(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|lan|home|home\.arpa|svc|default|invalid|onion|alt)$/;
 
-/** RFC 1035 section 2.3.4. Characters, without the dot at the end. */
+/** Maximum length of a host name (RFC 1035 section 2.3.4), without the dot at the end. Characters. */
 const MAX_NAME = 253;
-/** One part of a host name, RFC 1123 section 2.1. Also allows underscores, which some hosts use. */
+/** One part of a host name (RFC 1123 section 2.1). Underscores are allowed too, because some hosts use them. */
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 const MESSAGES: Readonly<Record<UrlProblem, string>> = {
@@ -57,10 +60,10 @@ const MESSAGES: Readonly<Record<UrlProblem, string>> = {
 };
 
 /**
- * Checks whether webhooks may be sent to a URL, by its text alone. Each connection also checks the addresses of the name.
- * Called when a subscription is saved and before every attempt.
+ * Checks by its text whether webhooks may be sent to a URL. It is called when a subscription is saved, and before every
+ * attempt. Each connection also checks the addresses of the host.
  *
- * Compares allowed origins with the original text, so another spelling of an address is not an allowed origin.
+ * An allowed origin must match the original text. So another spelling of the same address is not an allowed origin.
  */
 export function checkUrl(text: string, policy: UrlPolicy): UrlCheck {
   if (!fits(text, URL_MAX)) return invalid('too-long');
@@ -79,8 +82,8 @@ export type ConnectCheck =
   | { readonly ok: false; readonly reason: UrlProblem };
 
 /**
- * Checks a connection before it is opened, independent of earlier checks. For a host name, `ok` only means that the name
- * may be resolved.
+ * Checks a connection before it is opened, even if the URL was checked before. For a host name, `ok` only means that
+ * the name may be resolved.
  */
 export function checkConnection(url: URL, policy: UrlPolicy): ConnectCheck {
   const port = portOf(url);
@@ -89,7 +92,7 @@ export function checkConnection(url: URL, policy: UrlPolicy): ConnectCheck {
   return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: isAllowed };
 }
 
-/** The rules of both checks. Allowed origins may be plain http and have any address. */
+/** The rules that both checks share. Allowed origins may be plain http and have any address. */
 function checkParsed(
   url: URL,
   origin: string,
@@ -105,7 +108,7 @@ function checkParsed(
   return { reason: checkHost(url.hostname) ?? portProblem, isAllowed: false };
 }
 
-/** Checks a host from the URL parser, which writes every IPv4 address as dotted decimal. */
+/** Checks a host that the URL parser returned. The parser writes every IPv4 address as dotted decimal. */
 function checkHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
   const literal = hostname.replace(/^\[|\]$/g, '');
   if (isIP(literal) !== 0) return isPublicAddress(literal) ? undefined : 'reserved-address';
@@ -113,7 +116,7 @@ function checkHost(hostname: string): 'reserved-name' | 'reserved-address' | und
   return !name.includes('.') || RESERVED_NAME.test(name) ? 'reserved-name' : undefined;
 }
 
-/** Whether the configuration allows an origin. Compares the exact text. */
+/** Whether the settings allow an origin. Compares the exact text. */
 function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
   return policy.allowedOrigins.some((allowed) => {
     if (!allowed.endsWith(':*')) return origin === allowed;
@@ -122,13 +125,13 @@ function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
   });
 }
 
-/** Returns the port of a URL; without one the default port of the scheme. */
+/** Returns the port of a URL. This is the default port of the scheme when the URL has none. */
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** Whether a URL allows no connection: it has port 0, or an impossible host name. */
+/** Whether no connection to a URL is possible, because of port 0 or an impossible host name. */
 function isUnreachable(url: URL): boolean {
   if (url.port === '0') return true;
   if (url.hostname.startsWith('[')) return false;
@@ -136,7 +139,10 @@ function isUnreachable(url: URL): boolean {
   return name.length > MAX_NAME || !name.split('.').every((label) => LABEL.test(label));
 }
 
-/** Returns the text before the path: scheme and authority. Undefined for blanks, control characters and backslashes. */
+/**
+ * Returns the text before the path: scheme and authority. Undefined when it has blanks, control characters or
+ * backslashes.
+ */
 function originAsSent(text: string): string | undefined {
   if (/[\p{Cc}\p{Cs}\p{Z}\\]/u.test(text)) return undefined;
   return /^https?:\/\/[^/?#]+/i.exec(text)?.[0];

@@ -7,10 +7,13 @@ import { AddressNotAllowed } from './failure.ts';
 import { checkConnection, type UrlPolicy } from './guard.ts';
 import type { Resolve } from './resolver.ts';
 
-/** Starts a TCP connection. Tries the addresses in order. */
+/** Opens a TCP connection. Tries the addresses in this order. */
 export type Dial = (addresses: readonly string[], port: number) => Socket;
 
-/** Durations of the steps. Each is set when its step ends, so a failed attempt has the earlier ones. Milliseconds. */
+/**
+ * Durations of the steps. Each is set when its step ends. So a failed attempt has the durations of the steps before the
+ * failure. Milliseconds.
+ */
 export interface OpenTiming {
   dnsMs: number | null;
   connectMs: number | null;
@@ -24,18 +27,18 @@ export interface OpenOptions {
   readonly secureContext: SecureContext;
 }
 
-/** Maximum number of addresses of one name to try. All of its addresses are checked. */
+/** Maximum number of addresses of a name that are tried. All of its addresses are checked. */
 const MAX_ADDRESSES = 6;
-/** Time limit for an address that is not the last one. Milliseconds. */
+/** Time limit for each address except the last one. Milliseconds. */
 const NEXT_ADDRESS_MS = 1_000;
 
 /**
  * Connects to the host of a URL, if webhooks may be sent there.
  *
- * Resolves the name once, checks every address, and connects to exactly these addresses without another lookup. If one
+ * Resolves the name once, checks every address, and connects only to these addresses, without another lookup. When one
  * address is not allowed, it connects to none.
  *
- * @throws AddressNotAllowed, the error of the resolver, the connection or the handshake, or the signal's reason.
+ * @throws AddressNotAllowed, the error of the resolver, the connection or the handshake, or the reason of the signal.
  */
 export async function openSocket(
   url: URL,
@@ -54,7 +57,7 @@ export async function openSocket(
   const resolved = performance.now();
   if (isIP(host) === 0) timing.dnsMs = resolved - start;
   const socket = o.dial(addresses, check.port);
-  // `once` below reports errors until the connect. Later the client of the socket reports them.
+  // Until the socket is connected, `once` below reports its errors. Afterwards the user of the socket does.
   socket.on('error', () => {});
   try {
     await once(socket, 'connect', { signal });
@@ -77,7 +80,7 @@ interface Lookup {
 }
 
 async function addressesOf(host: string, o: Lookup): Promise<readonly string[]> {
-  // `openSocket` has already checked an address that is written in the URL.
+  // The URL has an address and no name. `openSocket` has already checked it.
   if (isIP(host) !== 0) return [host];
   if (o.isAllowedOrigin) return unlessAborted(systemAddresses(host), o.signal);
   const addresses = await unlessAborted(o.resolve(host), o.signal);
@@ -87,7 +90,7 @@ async function addressesOf(host: string, o: Lookup): Promise<readonly string[]> 
   return addresses.slice(0, MAX_ADDRESSES);
 }
 
-/** Resolves a name as this machine does, including local names. For development only. */
+/** Resolves a name as programs on this machine do, so that local names work. For development only. */
 async function systemAddresses(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
@@ -110,11 +113,11 @@ async function handshake(
   const encrypted = secure({
     socket,
     host: o.host,
-    // A URL with an address has no server name, but the certificate must still match the address.
+    // A URL with an address has no server name for TLS. The certificate must still be for the address.
     ...(isIP(o.host) === 0 && { servername: o.host }),
     secureContext: o.context,
     ALPNProtocols: ['http/1.1'],
-    // The explicit value prevents that an environment variable disables the check.
+    // Set the value explicitly, so that no environment variable can disable the check.
     rejectUnauthorized: true,
   });
   encrypted.on('error', () => {});
@@ -127,12 +130,12 @@ async function handshake(
   }
 }
 
-/** Trusts well-known certificate authorities; in tests only the authority `ca`. */
+/** Trusts the well-known certificate authorities. In tests it trusts only the authority `ca`. */
 export function trustOf(ca: string | undefined): SecureContext {
   return createSecureContext({ minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) });
 }
 
-/** Connects by TCP to checked addresses. None of them is a name, so no name is looked up. */
+/** Connects by TCP to checked addresses. They are no names, so nothing is looked up. */
 export const dialTcp: Dial = (addresses, port) => {
   const [first = ''] = addresses;
   if (addresses.length === 1) return connect({ host: first, port, noDelay: true });

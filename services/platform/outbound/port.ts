@@ -1,10 +1,10 @@
-/** Below this port, webhooks may use only the port of https. The other ports belong to services of the system. */
+/** Of the ports below this one, webhooks may only use that of https. The others belong to services of the system. */
 const FIRST_UNPRIVILEGED = 1024;
 const HTTPS = 443;
 
 /**
- * Ports from 1024 up where another service usually listens. An attacker could misuse a webhook to reach that service.
- * None is in 32768 to 60999, where any program may listen.
+ * Ports above 1023 at which another kind of service usually listens. Without this list, an attacker could send requests
+ * to such a service by a webhook. The list has no port from 32768 to 60999, because there any program may listen.
  */
 const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
   ['SOCKS, proxies', [1080, 3128, 10080]],
@@ -27,10 +27,10 @@ const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
 
 const BLOCKED: ReadonlySet<number> = new Set([...OTHER_SERVICES.values()].flat());
 
-/** The ports from 1024 up that webhooks may not use, ascending. */
+/** The ports above 1023 that webhooks may not use, in ascending order. */
 export const BLOCKED_PORTS: readonly number[] = [...BLOCKED].toSorted((a, b) => a - b);
 
-/** Whether webhooks may use the port: 443, and 1024 and above except ports of other services. */
+/** Whether webhooks may use a port: 443, or a port above 1023 that no other kind of service usually has. */
 export function isAllowedPort(port: number): boolean {
   return port === HTTPS || (port >= FIRST_UNPRIVILEGED && !BLOCKED.has(port));
 }

@@ -6,27 +6,27 @@ export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 const TRY_MS = 2_000;
 const TRIES = 2;
-/** Time limit for resolving a name. Milliseconds. */
+/** Time limit to resolve a name. Milliseconds. */
 const LIMIT_MS = 5_000;
-/** Maximum wait for the second address family after the first. Milliseconds. */
+/** Maximum wait for the addresses of the second family, after those of the first. Milliseconds. */
 const OTHER_FAMILY_MS = 250;
 /** Maximum number of names that are resolved in parallel. */
 const MAX_CONCURRENT = 384;
-/** A failure is cached for this time, so that an endpoint with a backlog does not flood the name server. Milliseconds. */
+/** How long a failure is cached, so that an endpoint with a backlog does not flood the name server. Milliseconds. */
 const FAILED_MS = 2_000;
 const MAX_FAILED = 1_000;
 
 export interface NameOptions {
-  /** Name servers (tests); by default the name servers of the machine. */
+  /** Name servers (tests). By default those of the machine. */
   readonly servers?: readonly string[];
   readonly limitMs?: number;
   readonly maxConcurrent?: number;
 }
 
 /**
- * Creates a resolver that queries the name servers directly, with limits in time and number. It does not use the thread
- * pool, nor the hosts file and search domains, which contain only internal names. Parallel calls for one name share a
- * query. Results are not cached for later calls.
+ * Creates a resolver that queries the name servers directly, with limits in time and number. It does not use Node's
+ * thread pool. It also does not use the hosts file and search domains, which have only internal names. Parallel calls
+ * for one name share a query. Results are not cached for later calls.
  */
 export function createResolver(o: NameOptions = {}): Resolve {
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });
@@ -55,7 +55,9 @@ export function createResolver(o: NameOptions = {}): Resolve {
   };
 }
 
-/** Returns IPv4 addresses before IPv6 addresses, because on a host with one family that is usually IPv4. */
+/**
+ * Returns the addresses of both families. IPv4 is first, because on a host with only one family this is usually IPv4.
+ */
 async function bothFamilies(
   resolver: Resolver,
   name: string,
@@ -103,7 +105,7 @@ function createFailures() {
   };
 }
 
-/** Runs at most `limit` tasks in parallel. Other tasks wait in order. */
+/** Runs at most `limit` tasks in parallel. The others wait in order. */
 function limitTo(limit: number) {
   let running = 0;
   const waiting: (() => void)[] = [];
@@ -113,7 +115,7 @@ function limitTo(limit: number) {
     try {
       return await work();
     } finally {
-      // The next task starts instead, so the number of running tasks stays the same.
+      // The next task starts in place of this one, so the number of running tasks does not change.
       const next = waiting.shift();
       if (next) next();
       else running -= 1;

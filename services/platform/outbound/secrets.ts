@@ -3,56 +3,59 @@ import type { Queryable } from '../postgres.ts';
 import { raw, type Sql, sql, unnamed } from '../sql.ts';
 import { newSecret } from './signature.ts';
 
-/** A valid signing secret. */
+/** A signing secret that is still valid. */
 export interface Secret {
   readonly id: bigint;
   readonly value: string;
   readonly createdAt: Date;
-  /** When the secret stops signing; null for the newest secret. */
+  /** When the secret stops to sign; null for the newest one. */
   readonly expiresAt: Date | null;
 }
 
-/** Maximum number of valid secrets. Each signs every request, and receivers limit the length of headers. */
+/** Maximum number of valid secrets. Each of them signs every request, and receivers limit the length of headers. */
 const MAX_SECRETS = 10;
 
 /** A table of encrypted secrets with the columns id, key_id, sealed, created_at and expires_at. */
 export interface SecretTable<Owner> {
   readonly table: string;
-  /** The columns of the owner, of type bigint. Each has a function that returns the value of an owner. */
+  /** The columns with the owner, of type bigint. Each comes with a function that returns its value for an owner. */
   readonly owner: Readonly<Record<string, (owner: Owner) => bigint>>;
 }
 
-/** The signing secrets of owners such as webhook subscriptions. */
+/** The signing secrets of owners. An owner is, for example, a webhook subscription. */
 export interface SecretStore<Owner> {
   /** Creates and stores a new secret. */
   add(tx: Queryable, owner: Owner, keyring: Keyring): Promise<Secret>;
   /**
-   * Creates a new secret. Earlier secrets sign until the overlap ends or they expire. After many rotations within the
-   * overlap, only the last ten secrets sign.
+   * Creates a new secret. Earlier secrets continue to sign until the overlap ends, or until they expire. After many
+   * rotations within the overlap, only the last ten secrets sign.
    */
   rotate(
     tx: Queryable,
     owner: Owner,
     o: { readonly keyring: Keyring; readonly overlapHours: number },
   ): Promise<Secret>;
-  /** Ends the secrets of earlier rotations: only the newest signs from now on. Returns the number of those that signed. */
+  /** Ends earlier secrets: from now on only the newest signs. Returns the number of secrets that signed until now. */
   endFormer(tx: Queryable, owner: Owner): Promise<number>;
   /** Returns the valid secrets, newest first. */
   list(db: Queryable, owner: Owner, keyring: Keyring): Promise<Secret[]>;
   /**
-   * Returns the secret that an earlier call with the same idempotency key created: the secret with this id, or without
-   * an id the first secret of the owner. If that secret is no longer valid, returns the newest one.
+   * Returns the secret that an earlier call with the same idempotency key created. This is the secret with this id, or
+   * without an id the first secret of the owner. When it is no longer valid, returns the newest secret.
    */
   earlier(
     db: Queryable,
     owner: Owner,
     o: { readonly keyring: Keyring; readonly id?: bigint },
   ): Promise<Secret>;
-  /** Binds a secret to its owner: a copy in the row of another owner cannot be decrypted. */
+  /**
+   * The context of the encryption. It binds a secret to its owner: a copy in the row of another owner cannot be
+   * decrypted.
+   */
   contextOf(owner: Owner): string;
 }
 
-/** Creates the store of a table. The texts of its statements do not depend on the owner. */
+/** Creates the store of a table. The texts of its statements are the same for all owners. */
 export function createSecretStore<Owner>(t: SecretTable<Owner>): SecretStore<Owner> {
   const table = raw(t.table);
   const columns = Object.keys(t.owner);

@@ -15,18 +15,19 @@ export function newSecret(): string {
 }
 
 /**
- * Returns the key of a secret. Callers should cache it, because a new key for each signature costs three times as much.
+ * Returns the signing key of a secret. Callers should cache it, because a new key for each signature would cost three
+ * times as much.
  */
 export function signingKeyOf(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }
 
 /**
- * Returns the `webhook-signature` of one attempt (Standard Webhooks): `v1,` and base64 of HMAC-SHA256 over
- * `id.timestamp.body`, one for each valid secret, separated by spaces.
+ * Returns the `webhook-signature` of one attempt (Standard Webhooks). It has one signature for each valid secret,
+ * separated by spaces: `v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`.
  *
  * @param keys from {@link signingKeyOf}.
- * @param o.timestamp seconds since the epoch.
+ * @param o.timestamp seconds since 1970.
  */
 export function sign(
   keys: readonly KeyObject[],
@@ -41,12 +42,12 @@ export function sign(
     .join(' ');
 }
 
-/** Maximum number of signatures in a header that are compared. */
+/** Maximum number of signatures in a header that are checked. */
 const MAX_SIGNATURES = 10;
 
 /**
- * Whether a `webhook-signature` has a signature of one of the keys. Compares in constant time. The caller checks the
- * timestamp.
+ * Whether a `webhook-signature` has a signature of one of the keys. Compares in constant time. The caller must check
+ * the timestamp.
  */
 export function isSigned(
   keys: readonly KeyObject[],

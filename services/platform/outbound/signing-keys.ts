@@ -2,12 +2,12 @@ import type { KeyObject } from 'node:crypto';
 import type { Keyring } from '../keyring.ts';
 import { signingKeyOf } from './signature.ts';
 
-/** Maximum number of decrypted secrets in memory. The oldest is removed first. */
+/** Maximum number of decrypted secrets in memory. Above it, the oldest is removed. */
 const MAX_CACHED = 10_000;
 
 /**
- * Decrypts signing secrets from their stored form: `key-id:hex`, separated by commas. The cache uses the encrypted form
- * as its key, so that a rotated secret is a new entry.
+ * Decrypts signing secrets from their stored form: `key-id:hex`, separated by commas. They are cached by their
+ * encrypted form, so that a rotated secret is a new entry.
  *
  * @param context the owner of the secrets, see `SecretStore.contextOf`.
  */

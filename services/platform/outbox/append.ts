@@ -11,9 +11,12 @@ import { eventIdAt } from './event-id.ts';
 import { notifyOfCommit, notifyRelays } from './notify.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
 
-/** Number of shards that the relays divide. A key always belongs to the same shard. */
+/** Number of shards. The relays divide them. A key always belongs to the same shard. */
 export const SHARDS = 8;
-/** An event contains no snapshot that is larger. Listeners that need the snapshot read it from the service. */
+/**
+ * Maximum size of a snapshot in an event. An event with a larger one has no snapshot, and listeners that need it read
+ * it from the service.
+ */
 export const MAX_SNAPSHOT_BYTES = 900_000;
 
 export interface NewEvent {
@@ -21,34 +24,35 @@ export interface NewEvent {
   readonly shopId: bigint;
   readonly returnId?: bigint;
   readonly revision?: bigint;
-  /** Events of one key stay in order: `shop:return`, `shop:shipment` or `shop:object`. */
+  /** Events with one key stay in order. The key is `shop:return`, `shop:shipment` or `shop:object`. */
   readonly key: string;
   readonly actor: Actor;
-  /** An encoded rms.returns.v1.Return, copied into the event unchanged. */
+  /** An encoded rms.returns.v1.Return. It is copied into the event unchanged. */
   readonly snapshot?: Uint8Array;
-  /** Leaves the snapshot out although it would fit. */
+  /** Leaves out the snapshot even if it is small enough. */
   readonly leavesSnapshotOut?: boolean;
   readonly detail?: Event['detail'];
   readonly occurredAt?: Date;
 }
 
 /**
- * Appends events to the outbox in the caller's transaction, which holds the lock on the row of the key. Returns their
- * ids in order. They are published after the commit, in this order within a key. A rollback removes them.
+ * Appends events to the outbox in the caller's transaction. The transaction must hold the lock on the row of the key.
+ * Returns the ids of the events in order. Relays publish them after the commit, in this order within each key. A
+ * rollback removes them.
  */
 export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): Promise<string[]> {
   if (events.length === 0) return [];
   const traceparent = currentTraceparent();
   const encoded = events.map((event) => encode(event, traceparent));
   const shards = encoded.map(({ shard }) => shard);
-  // Relays are notified after the commit if possible, because commits with a notification run one after the other.
+  // Notify the relays after the commit, if possible. PostgreSQL runs commits with a notification one after the other.
   const isNotified = afterCommit(tx, (pool) => notifyOfCommit(pool, shards));
   await tx.query(named('outbox-append', appendStatement(encoded, traceparent)));
   if (!isNotified) await notifyRelays(tx, shards);
   return encoded.map((event) => event.id);
 }
 
-/** An event as it is stored. */
+/** An event in the form in which it is stored. */
 interface Encoded extends Pick<NewEvent, 'shopId' | 'trigger' | 'key'> {
   readonly id: string;
   readonly occurredAt: Date;
@@ -66,10 +70,11 @@ const eventRows = rowsOf<Encoded>({
   shard: ['smallint', ({ shard }) => shard],
 });
 
-// The statement assigns the transaction number before it draws a position. If a relay's snapshot does not contain the
-// number, the relay took the snapshot before the position was drawn, so it has read no greater position. Therefore the
-// number must be in a subquery below `nextval`. The sort must be there too, so that positions follow the order of the
-// array. The values are one bytea, because the driver would write an array of bytea as hexadecimal text.
+// The statement must assign the transaction number before it draws a position. Then, when the snapshot of a relay does
+// not contain the number, the relay took its snapshot before the position was drawn, so it has read no greater
+// position. That is why the number is in a subquery below `nextval`. The sort is there too, so that positions follow
+// the order of the array. The values are one bytea, because the driver would write an array of bytea as hexadecimal
+// text.
 const appendStatement = (events: readonly Encoded[], traceparent: string): Sql => sql`
 with transaction as materialized (select pg_current_xact_id() as written_by),
 numbered as materialized (
@@ -118,7 +123,7 @@ function encode(event: NewEvent, traceparent: string): Encoded {
   };
 }
 
-/** Appends the field to an encoded event. Protobuf allows fields in any order. */
+/** Appends the snapshot to an encoded event. Protobuf allows fields in any order. */
 function withSnapshot(event: Uint8Array, snapshot: Uint8Array): Uint8Array {
   const { number } = EventSchema.field.snapshot;
   const field = new BinaryWriter().tag(number, WireType.LengthDelimited).uint32(snapshot.length);

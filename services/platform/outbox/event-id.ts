@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 
-/** The largest time of an id: 48 bits of milliseconds. */
+/** The largest time that fits into an id: 48 bits of milliseconds. */
 const MAX_MS = 2 ** 48 - 1;
 
 /**
- * The id of an event: a UUID of version 7 (RFC 9562, 5.7), which begins with the time of the event in milliseconds. So
- * a log that is sorted by that time finds an event by its id alone, without an index of ids.
+ * Returns a new id of an event: a UUID of version 7 (RFC 9562, 5.7). It begins with the time of the event in
+ * milliseconds. So a log that is sorted by this time finds an event by its id, without an index of ids.
  *
- * @param rest a UUID, whose last 74 random bits are used.
+ * @param rest a UUID. Its last 74 random bits become those of the id.
  */
 export function eventIdAt(occurredAt: Date, rest: string = randomUUID()): string {
   const ms = Math.min(Math.max(occurredAt.getTime() || 0, 0), MAX_MS);
@@ -15,7 +15,7 @@ export function eventIdAt(occurredAt: Date, rest: string = randomUUID()): string
   return `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(15)}`;
 }
 
-/** The time of the event with this id. Undefined for a text that is not such an id. */
+/** Returns the time of the event with this id. Undefined for a text that is not such an id. */
 export function timeOfEventId(eventId: string): Date | undefined {
   if (!EVENT_ID.test(eventId)) return undefined;
   return new Date(Number.parseInt(eventId.slice(0, 8) + eventId.slice(9, 13), 16));

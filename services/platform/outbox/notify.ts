@@ -2,13 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Queryable } from '../postgres.ts';
 
-/** Relays of other processes listen to `outbox_<schema>`. */
+/** Prefix of the channel `outbox_<schema>`, to which the relays of other processes listen. */
 export const CHANNEL_PREFIX = 'outbox_';
 
-/** Minimum time between two reads of a relay, and so between two notifications. Milliseconds. */
+/**
+ * Minimum time between two reads of a relay. So it is also the minimum time between two notifications. Milliseconds.
+ */
 export const GAP_MS = 15;
 
-/** Notifies the relays of all processes that these shards have new events. In a transaction: at its commit. */
+/**
+ * Notifies the relays of all processes that these shards have new events. In a transaction, PostgreSQL sends the
+ * notification at the commit.
+ */
 export async function notifyRelays(db: Queryable, shards: Iterable<number>): Promise<void> {
   await db.query({
     name: 'outbox-notify',
@@ -17,20 +22,26 @@ export async function notifyRelays(db: Queryable, shards: Iterable<number>): Pro
   });
 }
 
-/** Returns the shards of a notification. Older releases send an empty list, which means any shard. */
+/**
+ * Returns the shards in a notification. The list is empty in notifications of older releases, which means that any
+ * shard may have new events.
+ */
 export function shardsNotified(payload: string): number[] {
   return payload === '' ? [] : payload.split(',').map(Number);
 }
 
-/** Called with the shards of a commit. Returns the shards that the listener's own relay owns. */
+/**
+ * Called with the shards to which a transaction has committed events. Returns the shards that the relay of this process
+ * owns.
+ */
 export type CommitListener = (shards: readonly number[]) => readonly number[];
 
-/** Listeners of this process, by the pool whose commits they relay. */
+/** The listeners of this process, by the pool on which events are committed. */
 const listeners = new WeakMap<pg.Pool, Set<CommitListener>>();
-/** Pools with a notification in flight. The value contains the shards of later commits. */
+/** Pools whose notification is in flight, each with the shards of commits since then. */
 const notifying = new WeakMap<pg.Pool, Set<number>>();
 
-/** Calls the listener for each commit on a pool of this process until the returned function is called. */
+/** Calls the listener for each commit on a pool of this process, until the returned function is called. */
 export function onCommit(pool: pg.Pool, listener: CommitListener): () => void {
   const all = listeners.get(pool) ?? new Set();
   listeners.set(pool, all.add(listener));
@@ -40,10 +51,12 @@ export function onCommit(pool: pg.Pool, listener: CommitListener): () => void {
 }
 
 /**
- * Notifies the relays of the shards: in this process by a call, in other processes by a notification. The notification
- * is a separate statement after the transaction, because PostgreSQL serialises commits with a notification, including
- * their wait for the disk. At most one notification is in flight, and the next one covers all commits during that time.
- * If a notification is lost, the events wait until the relay's next poll.
+ * Notifies the relays of the shards: that of this process by a call, those of other processes by a notification of
+ * PostgreSQL.
+ *
+ * The notification is a separate statement after the transaction. PostgreSQL serializes commits that contain a
+ * notification, including their wait for the disk. At most one notification is in flight, and the next one covers all
+ * commits during that time. When a notification is lost, the events wait until the relay's next poll.
  */
 export function notifyOfCommit(pool: pg.Pool, shards: readonly number[]): void {
   const notified = new Set<number>();

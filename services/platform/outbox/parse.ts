@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 
-/** The only schema of events so far. */
+/** The name of the schema of events. There is only one so far. */
 export const EVENT_SCHEMA_NAME = 'rms.events.v1';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -6,11 +6,11 @@ export interface PublishedEvent {
   readonly position: bigint;
   readonly shopId: bigint;
   readonly eventId: string;
-  /** UTC day of the event's time, YYYY-MM-DD. */
+  /** UTC day of the time of the event, YYYY-MM-DD. */
   readonly day: string;
 }
 
-/** The position up to which the events of each shard were listed. */
+/** For each shard, the position up to which its events were listed. */
 export type ListCursor = readonly bigint[];
 
 export const FIRST_CURSOR: ListCursor = Array.from({ length: SHARDS }, () => 0n);
@@ -21,13 +21,13 @@ export interface PublishedPage {
   readonly isMore: boolean;
 }
 
-/** Maximum number of events of one shard in a page; 1,000 for all 8 shards. */
+/** Maximum number of events of one shard on a page: 1,000 for all 8 shards together. */
 const SHARD_PAGE = 125;
 
 /**
- * The statement computes `published.position`: every event of the shard up to it is published, and no transaction in
- * progress can add one. `outbox_progress` lists waiting events and open transactions: the position stays below them. A
- * transaction that has ended no longer matters when all of its events are published.
+ * The statement computes `published.position`. Every event of the shard up to this position is published, and no open
+ * transaction can still add one below it. `outbox_progress` has the waiting events and open transactions, and the
+ * position stays below all of them. A transaction that has ended does not count when all of its events are published.
  */
 const LIST = `
 with cursor as (
@@ -63,7 +63,7 @@ select cursor.shard::smallint as shard, e.*
  ) e
  order by cursor.shard, e.position`;
 
-/** Lists at most 1,000 published events after the cursor, in the order of shard and position. */
+/** Lists at most 1,000 published events after the cursor, ordered by shard and position. */
 export async function listPublished(db: Queryable, cursor: ListCursor): Promise<PublishedPage> {
   const { rows } = await db.query<{
     shard: number;

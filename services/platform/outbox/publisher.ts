@@ -7,12 +7,15 @@ import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
 import { advance } from './store.ts';
 
 /**
- * Minimum time between two reads. Events that are committed within that time are read and published together. The first
+ * Minimum time between two reads. Events that are committed in this time are read and published together. The first
  * event after a pause does not wait. Milliseconds.
  */
 const GATHER_MS = GAP_MS;
 
-/** Many keys fail together when the bus is unavailable, so failures are logged at most once per interval. */
+/**
+ * Minimum time between two log lines about failures. When the bus is unavailable, many keys fail together.
+ * Milliseconds.
+ */
 const WARN_EVERY_MS = 5_000;
 
 export interface PublisherOptions {
@@ -20,16 +23,16 @@ export interface PublisherOptions {
   readonly bus: EventBus;
   readonly topic: string;
   readonly logger: Logger;
-  /** Called after events were published or rejected by the bus: `step` may have work. */
+  /** Called after the bus has acknowledged or rejected events, because `step` may then have work. */
   readonly onChange: () => void;
   readonly onPublished: (count: number) => void;
-  /** Lower limits in tests. */
+  /** Limits that are lower than the default, for tests. */
   readonly limits?: ShardLimits;
 }
 
 /**
- * Publishes events from the outbox to the bus. A key has one send in flight at a time, so its events stay in order. After
- * a crash between the acknowledgement and the next statement, events are published again.
+ * Publishes events from the outbox to the bus. A key has at most one send in flight, so its events stay in order. After
+ * a crash between an acknowledgement and the statement that records it, events are published again.
  */
 export class Publisher {
   readonly #o: PublisherOptions;
@@ -42,7 +45,7 @@ export class Publisher {
     this.#o = o;
   }
 
-  /** Sets the shards of this relay. For other shards it only completes and records events in flight. */
+  /** Sets the shards that this relay owns. For other shards it only completes the sends in flight and records them. */
   assign(owned: readonly number[]): void {
     for (const shard of owned) {
       if (!this.#shards.has(shard)) this.#shards.set(shard, new OutboxShard(shard, this.#o.limits));
@@ -53,7 +56,7 @@ export class Publisher {
     }
   }
 
-  /** Notes that these shards may have new events. Returns whether this relay owns one of them. */
+  /** Notes that these shards may have new events. Returns whether this relay owns at least one of them. */
   notify(shards: readonly number[]): boolean {
     const own = shards.flatMap((shard) => this.#shards.get(shard) ?? []);
     for (const shard of own) shard.notify();
@@ -61,7 +64,7 @@ export class Publisher {
   }
 
   /**
-   * Records published events (immediately if `isPrompt`), reads shards that have new events, and sends the events.
+   * Records published events (at once when `isPrompt`), reads shards that have new events, and sends these events.
    * Resolves to the time after which it must be called again. Milliseconds.
    */
   async step(isPrompt: boolean): Promise<number> {
@@ -71,12 +74,12 @@ export class Publisher {
     return Math.max(dueAt, this.#nextReadAt) - now;
   }
 
-  /** Whether all events of the shards are published and recorded. */
+  /** Whether all events of these shards are published and recorded. */
   isEmpty(): boolean {
     return [...this.#shards.values()].every((shard) => shard.isEmpty());
   }
 
-  /** Whether another relay would publish events of the shard again if it took the shard now. */
+  /** Whether another relay that took the shard now would publish some of its events again. */
   isBusy(shard: number): boolean {
     return this.#shards.get(shard)?.isBusy(performance.now()) ?? false;
   }
@@ -86,12 +89,12 @@ export class Publisher {
     await Promise.all(this.#inFlight);
   }
 
-  /** Records what is published, reads the next pages, and sends them. */
+  /** Records published events, reads the next pages, and sends them. */
   async #advance(isPrompt: boolean): Promise<void> {
     const now = performance.now();
     if (now < this.#nextReadAt && !isPrompt) return;
     const all = [...this.#shards.values()];
-    // A statement that is due for one shard records the published events of all shards.
+    // When a statement is due for one shard, it also records the published events of all others.
     if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
     const requests = all.flatMap((shard) => shard.request(now) ?? []);
     if (requests.length === 0) return;

@@ -17,7 +17,7 @@ import { backlogOf } from './store.ts';
 
 export interface RelayOptions {
   readonly pool: pg.Pool;
-  /** Further pools to the same database whose commits are relayed. */
+  /** Additional pools to the same database whose commits notify this relay. */
   readonly writers?: readonly pg.Pool[];
   readonly bus: EventBus;
   readonly topic: string;
@@ -32,20 +32,24 @@ export interface RelayOptions {
 }
 
 export interface Relay extends Worker {
-  /** Reads the outbox immediately. */
+  /** Makes the relay read the outbox immediately. */
   wake(): void;
-  /** Resolves when the shards of this process are empty, or when the relay stops. */
+  /** Resolves when all events of this process's shards are published, or when the relay stops. */
   flush(): Promise<void>;
 }
 
-/** Commits notify the relay. This finds events whose notification was lost. */
+/**
+ * How often the outbox is read without a notification. Commits notify the relay, but notifications may be lost.
+ * Milliseconds.
+ */
 const POLL_MS = 5_000;
-/** A stop waits this long for the bus. The next process publishes the remaining events. */
+/** How long a stop waits for the bus. After it, another process publishes the events that are left. Milliseconds. */
 const STOP_MS = 3_000;
 
 /**
- * Publishes the events that transactions append to the outbox: at least once, in order per key. Replicas share the
- * shards. Events that the bus does not accept wait in the table; their number and age are metrics.
+ * Starts the relay. It publishes the events that transactions append to the outbox: at least once, and in order within
+ * each key. Replicas share the shards. Events that the bus does not accept wait in the table. Their number and age are
+ * metrics.
  */
 export function startRelay(o: RelayOptions): Relay {
   return new OutboxRelay(o);
@@ -57,7 +61,7 @@ class OutboxRelay implements Relay {
   readonly #shards: ShardHolder;
   readonly #loop: Worker & { wake(): void };
   readonly #workers: readonly Worker[];
-  /** Functions that end the metrics of the backlog and the notifications of commits. */
+  /** Functions that end the metrics and the listeners of this relay. */
   readonly #unsubscribes: readonly (() => void)[];
   readonly #flushes = new Flushes();
   #hasShare = false;
@@ -119,7 +123,7 @@ class OutboxRelay implements Relay {
     for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await Promise.all([this.#loop.stop(), ...this.#workers.map((worker) => worker.stop())]);
     await within(STOP_MS, this.#publisher.finished());
-    // Without shards the step only records published events.
+    // Without shards, this step only records published events.
     this.#publisher.assign([]);
     await this.#publisher.step(true);
     await this.#shards.release();
@@ -128,7 +132,8 @@ class OutboxRelay implements Relay {
 
   async #step(): Promise<'again' | number> {
     const step = this.#flushes.beginStep();
-    // Before the first rebalance this process owns no shards, so a step without events does not prove an empty outbox.
+    // Before its first rebalance this process owns no shards. A step that finds no event then does not prove that the
+    // outbox is empty.
     const wasComplete = this.#hasShare;
     const isPrompt = this.#flushes.arePending();
     const isRead = isPrompt || performance.now() >= this.#readAt + this.#pollMs;
@@ -151,14 +156,16 @@ class OutboxRelay implements Relay {
     return restMs;
   }
 
-  /** Handles a notification. A new connection sends one without a shard, because earlier notifications may be lost. */
+  /** Handles a notification. Each new connection causes one without a shard, because earlier ones may be lost. */
   #onNotify(payload: string): void {
     const shards = shardsNotified(payload);
     if (shards.length === 0) this.wake();
     else if (this.#publisher.notify(shards)) this.#loop.wake();
   }
 
-  /** Handles a commit of this process that appended to these shards. Returns the shards that this relay owns. */
+  /**
+   * Handles a commit of this process that appended events to these shards. Returns those of them that this relay owns.
+   */
   #relayOwn(appended: readonly number[]): readonly number[] {
     this.#publisher.notify(appended);
     this.#loop.wake();
@@ -166,7 +173,7 @@ class OutboxRelay implements Relay {
   }
 }
 
-/** Callers that wait until the outbox is empty. */
+/** The callers of `flush`, who wait until the outbox is empty. */
 class Flushes {
   #requests: { readonly done: () => void; readonly sinceStep: number }[] = [];
   #steps = 0;
@@ -181,13 +188,16 @@ class Flushes {
     return this.#requests.length > 0;
   }
 
-  /** Returns the number of the step. */
+  /** Begins a step. Returns its number. */
   beginStep(): number {
     this.#steps += 1;
     return this.#steps;
   }
 
-  /** Ends requests after a step that found the outbox empty. The step must have begun after the request. */
+  /**
+   * Resolves the waiting calls after a step that found the outbox empty. Only a step that began after a call counts for
+   * it.
+   */
   end(step: number): void {
     for (const { done, sinceStep } of this.#requests) if (step > sinceStep) done();
     this.#requests = this.#requests.filter(({ sinceStep }) => step <= sinceStep);

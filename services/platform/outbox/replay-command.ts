@@ -15,8 +15,8 @@ const USAGE = `usage: replay --from <time> [--to <time>]   publish stored events
        replay --poison                      try records again that could not be handled`;
 
 /**
- * Runs the replay command of a service, over Kafka. It publishes a time range of the service's events again, or the
- * poison records of its listener. Both may be repeated: no event has its effect twice.
+ * Runs the replay command of a service, over Kafka. It publishes again the service's events of a time range, or the
+ * poison records of its listener. Both may be repeated, because no event has its effect twice.
  *
  * @throws Error with the usage for invalid arguments.
  */

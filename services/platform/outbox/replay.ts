@@ -8,16 +8,16 @@ export interface ReplayOptions {
   readonly pool: pg.Pool;
   readonly bus: EventBus;
   readonly topic: string;
-  /** Events that were stored at or after this time. */
+  /** Only events that were stored at or after this time. */
   readonly from: Date;
-  /** Events that were stored before this time. */
+  /** Only events that were stored before this time. */
   readonly to: Date;
   readonly onProgress?: (published: number) => void;
 }
 
 /**
- * Publishes stored events again, for a bus that lost its data. Listeners skip events that they have handled, so a range
- * may be too wide and may be repeated. Returns the number of published events.
+ * Publishes stored events again, for a bus that lost its data. Listeners skip events that they have already handled. So
+ * the range may be too wide, and the call may be repeated. Returns the number of published events.
  */
 export async function replayEvents(o: ReplayOptions): Promise<number> {
   let published = 0;

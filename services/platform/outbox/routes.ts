@@ -10,7 +10,7 @@ import { SHARDS } from './append.ts';
 import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';
 import { eventsAt } from './store.ts';
 
-/** Maximum number of positions in one call. The service reads their bodies, each as large as the bus allows. */
+/** Maximum number of positions in one call. The service reads their events, each as large as the bus allows. */
 export const MAX_AGAIN = 200;
 
 const again = z.object({
@@ -20,7 +20,7 @@ const again = z.object({
     .max(MAX_AGAIN, `must be at most ${MAX_AGAIN}`),
 });
 
-/** Serves the gRPC service of an outbox, by which listeners search for events that the bus has lost. */
+/** Serves the EventsService of an outbox. With it, listeners find events that the bus has lost. */
 export function eventsRoutes(o: {
   readonly pool: pg.Pool;
   readonly bus: Pick<EventBus, 'publish'>;
@@ -47,7 +47,7 @@ export function eventsRoutes(o: {
   return (router) => router.service(EventsService, handlers);
 }
 
-/** @throws DomainError INVALID_ARGUMENT for a cursor that ListPublished did not return. */
+/** Parses a cursor. @throws DomainError INVALID_ARGUMENT for a text that ListPublished did not return. */
 function parseCursor(cursor: string): ListCursor {
   if (cursor === '') return FIRST_CURSOR;
   const parts = cursor.split('.');

@@ -9,27 +9,28 @@ import type {
 export interface ShardLimits {
   /** Maximum number of events that are in flight or wait. */
   readonly events: number;
-  /** Maximum size of bodies in flight. */
+  /** Maximum number of bytes in flight. */
   readonly bytes: number;
 }
 
-/** For all 8 shards together: 4,000 events and 16 MiB. */
+/** The limits for one shard. For all 8 shards together they are 4,000 events and 16 MiB. */
 const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024 };
-/** The next page waits until the current page is published, but no longer than this. Milliseconds. */
+/** Maximum time for which the next page waits until the current page is published. Milliseconds. */
 const HANG_MS = 250;
-/** Published events are recorded with the next page, or after this time. Milliseconds. */
+/** Published events are recorded together with the next read, or at the latest after this time. Milliseconds. */
 const RECORD_MS = 200;
-/** Pause before rejected events are read again. Milliseconds. */
+/** Pause before an event that the bus rejected is read again. Milliseconds. */
 const RETRY_MS = 500;
 /**
- * The handover of a shard to another relay waits this long for events in flight. A hanging broker must not delay events
- * for the other brokers. Events that the hanging broker has stored are then published twice. Milliseconds.
+ * Maximum time for which the handover of a shard to another relay waits for events in flight. After it, events that a
+ * hanging broker has stored are published twice. Without this limit, a hanging broker would delay events for other
+ * brokers. Milliseconds.
  */
 const HAND_OVER_MS = 5_000;
 
 const UNKNOWN = -1n;
 
-/** Events of one key that are sent together, in order. */
+/** Events of one key. One send has all of them, in order. */
 export interface Sending {
   readonly key: string;
   readonly events: readonly StoredEvent[];
@@ -41,9 +42,11 @@ interface PendingRequest extends ShardRequest {
 }
 
 /**
- * The state of one outbox shard in a relay. The relay reads a page of events, sends it by key, and records the page as
- * published with the request for the next page. When the send of a key fails or hangs, the events of that key wait, and
- * the relay publishes later events of other keys. Events of one key never overtake each other.
+ * The state of one outbox shard in a relay.
+ *
+ * The relay reads a page of events and sends them by key. The request for the next page also records this page as
+ * published. When the send of a key fails or hangs, the events of this key wait, and the relay publishes later events
+ * of other keys. Events of one key never overtake each other.
  */
 export class OutboxShard {
   readonly shard: number;
@@ -51,11 +54,14 @@ export class OutboxShard {
   #version = UNKNOWN;
   #position = 0n;
   #open: OpenTransactions = new Map();
-  /** Positions of events that are read but not published, with their keys. A key is undefined until its event is read again. */
+  /**
+   * The positions of events that were read and are not published, each with its key. The key is undefined until the
+   * event is read again.
+   */
   #waiting = new Map<bigint, string | undefined>();
-  /** Bytes in flight, by key. */
+  /** Number of bytes in flight, by key. */
   readonly #sending = new Map<string, number>();
-  /** When each rejected key may be tried again. */
+  /** For each key that the bus rejected: the time from which it may be tried again. */
   readonly #rejected = new Map<string, number>();
   #page = { left: 0, until: 0 };
   #request: PendingRequest | undefined;
@@ -63,7 +69,7 @@ export class OutboxShard {
   #changes = 0;
   #recorded = 0;
   #recordAt = 0;
-  /** When this relay gave up the shard; undefined while this relay owns it. */
+  /** When this relay gave up the shard; undefined while it owns the shard. */
   #releasedAt: number | undefined;
 
   constructor(shard: number, limits = DEFAULT_LIMITS) {
@@ -81,7 +87,10 @@ export class OutboxShard {
     else this.#releasedAt ??= now;
   }
 
-  /** Returns what to record and read now; undefined when there is no work. `take` or `endRequest` ends the request. */
+  /**
+   * Returns the progress to record and the events to read now. Undefined when there is neither. `take` or `endRequest`
+   * ends the request.
+   */
   request(now: number): ShardRequest | undefined {
     const isOwned = this.#releasedAt === undefined;
     if (isOwned && !this.#isReady(now)) return undefined;
@@ -106,14 +115,14 @@ export class OutboxShard {
     return request;
   }
 
-  /** Ends the request. If it has no result, it failed, so the read is due again. */
+  /** Ends the request. A request without a result has failed, so its read is due again. */
   endRequest(): void {
     if (!this.#request) return;
     this.#request = undefined;
     this.#isDue = true;
   }
 
-  /** Takes the page that the request has read. Returns the events to send now. */
+  /** Takes the page that the request has read. Returns the events that must be sent now. */
   take(page: ShardPage | ShardMoved, now: number): readonly Sending[] {
     const request = this.#request;
     this.#request = undefined;
@@ -130,7 +139,7 @@ export class OutboxShard {
     return this.#send(page, now);
   }
 
-  /** Notes that the bus has acknowledged the events. Returns whether to call `request` now. */
+  /** Notes that the bus has acknowledged these events. Returns whether `request` must be called now. */
   published({ key, events, page }: Sending, now: number): boolean {
     for (const { position } of events) this.#waiting.delete(position);
     this.#rejected.delete(key);
@@ -140,32 +149,32 @@ export class OutboxShard {
     return page.left === 0 || page !== this.#page;
   }
 
-  /** Notes that the bus may not have stored the events. They wait for a retry. */
+  /** Notes that the bus may not have stored these events. They wait until they are tried again. */
   rejected({ key, page }: Sending, now: number): void {
     this.#rejected.set(key, now + RETRY_MS);
     this.#end(key, page);
   }
 
-  /** Whether all events that were read are published and recorded, and no event waits to be read. */
+  /** Whether all events that were read are published and recorded, and the shard has no other events to read. */
   isEmpty(): boolean {
     return !this.#isDue && this.#waiting.size === 0 && this.#isIdle();
   }
 
   /**
-   * Whether another relay that took the shard now would publish events again. False some seconds after this relay gave
-   * up the shard.
+   * Whether another relay that took the shard now would publish some events again. False some seconds after this relay
+   * gave up the shard, even if sends still hang.
    */
   isBusy(now: number): boolean {
     const isOverdue = this.#releasedAt !== undefined && now > this.#releasedAt + HAND_OVER_MS;
     return !isOverdue && !this.#isIdle();
   }
 
-  /** Whether this relay gave up the shard and has no work left for it. */
+  /** Whether this relay gave up the shard and has no more work for it. */
   isDone(): boolean {
     return this.#releasedAt !== undefined && this.#isIdle();
   }
 
-  /** Returns the latest time for the next call of `request`. */
+  /** Returns the latest time at which `request` must be called again. */
   nextAt(now: number): number {
     const isChanged = this.#changes > this.#recorded;
     if (this.#releasedAt !== undefined) return isChanged ? now : Number.POSITIVE_INFINITY;
@@ -180,12 +189,12 @@ export class OutboxShard {
     return !this.#request && this.#sending.size === 0 && this.#changes === this.#recorded;
   }
 
-  /** Whether the next page may be read: each send of the current page has ended, or took longer than `HANG_MS`. */
+  /** Whether the next page may be read: the last page is published, or has hung for too long. */
   #isReady(now: number): boolean {
     return this.#page.left === 0 || now >= this.#page.until;
   }
 
-  /** Returns how many events may be read. Waiting events and bodies in flight use the limits. */
+  /** Returns how many more events may be read within the limits. */
   #capacity(retry: readonly bigint[]): number {
     return this.#bytes() < this.#limits.bytes
       ? this.#limits.events - this.#waiting.size + retry.length
@@ -198,7 +207,7 @@ export class OutboxShard {
     return bytes;
   }
 
-  /** Returns waiting positions, except of keys that are in flight or wait for their next try. */
+  /** Returns the positions of waiting events that may be tried again: their keys are not in flight and do not pause. */
   #retryable(now: number): bigint[] {
     const isFree = (key: string): boolean =>
       !this.#sending.has(key) && now >= (this.#rejected.get(key) ?? now);
@@ -218,8 +227,10 @@ export class OutboxShard {
   }
 
   /**
-   * Advances to the last event of the page. A transaction that is newly in progress began after the last page was read,
-   * so all its positions are greater. Of an ended transaction all events are read when the page reached `position`.
+   * Moves the progress to the last event of the page.
+   *
+   * A transaction that is in progress for the first time began after the last page was read, so all its positions are
+   * greater. Of a transaction that has ended, all events are read once the page reaches `position`.
    */
   #advance({ events, inProgress, isCut }: ShardPage): void {
     const last = events.at(-1)?.position;
@@ -235,8 +246,8 @@ export class OutboxShard {
   }
 
   /**
-   * Drops positions that were not found: an older release has published them, or the partition of their day was
-   * dropped.
+   * Forgets waiting positions whose events were not found: an older release has published them, or the partition of
+   * their day was dropped.
    */
   #dropMissing(retry: readonly bigint[], { events, isCut }: ShardPage): void {
     const found = new Set(events.map(({ position }) => position));

@@ -9,12 +9,12 @@ export interface StoredEvent {
 }
 
 /**
- * A position for each open transaction, by the transaction number as PostgreSQL writes it. All events of the transaction
- * up to that position are published.
+ * The open transactions, by their number in the form of PostgreSQL. Each has a position: all events of the transaction
+ * up to it are published.
  */
 export type OpenTransactions = ReadonlyMap<string, bigint>;
 
-/** How far a shard is published: a row of `outbox_progress`. The migration describes the columns. */
+/** How far a shard is published. This is a row of `outbox_progress`, whose migration describes the columns. */
 export interface Progress {
   readonly position: bigint;
   readonly open: OpenTransactions;
@@ -24,15 +24,15 @@ export interface Progress {
 /** The progress to record for a shard, and the events to read from it. */
 export interface ShardRequest extends Progress {
   readonly shard: number;
-  /** Version of the row; -1 when it is not known. */
+  /** Version of the row of the shard; -1 when it is not known. */
   readonly version: bigint;
-  /** Whether the row must be updated. */
+  /** Whether the progress has changed, so that the row must be updated. */
   readonly isChanged: boolean;
-  /** Waiting positions to read. */
+  /** Positions of waiting events that must be read again. */
   readonly retry: readonly bigint[];
   /** Maximum number of events to read. */
   readonly limit: number;
-  /** Maximum size of their bodies. The first event is read whatever its size. */
+  /** Maximum number of bytes of the events. The first event is read even if it is larger. */
   readonly maxBytes: number;
 }
 
@@ -40,14 +40,14 @@ export interface ShardRequest extends Progress {
 export interface ShardPage {
   readonly shard: number;
   readonly version: bigint;
-  /** Transactions that may have been in progress when the page was read; empty for a page without events. */
+  /** Transactions that may have been open when the page was read; empty for a page without events. */
   readonly inProgress: readonly string[];
   readonly events: readonly (StoredEvent & { readonly bytes: number })[];
-  /** Whether the shard may have more events. */
+  /** Whether the page ended at a limit, so that the shard may have more events. */
   readonly isCut: boolean;
 }
 
-/** The row of the shard has another version than the request, so the statement wrote and read no events. */
+/** The row of the shard has another version than the request. So the statement wrote nothing and read no events. */
 export interface ShardMoved extends Progress {
   readonly shard: number;
   readonly version: bigint;
@@ -70,8 +70,8 @@ type ReadRow = { shard: number; limit: number; version: bigint | null; snapshot:
 );
 
 /**
- * The commit does not wait for the disk, because after a crash of the database the events are published again. The
- * statement finds an event once: waiting events were read before, so they are not in an open transaction.
+ * The commit of this statement does not wait for the disk: after a crash of the database, the events are published
+ * again. The statement returns no event twice. Waiting events were read before, so they are not in an open transaction.
  */
 const ADVANCE = `
 with request as materialized (
@@ -127,8 +127,8 @@ select a.shard, a."limit", current.snapshot, m.*, e.*,
  order by a.shard, e.position`;
 
 /**
- * Records how far shards are published and reads their next events, in one statement. Reads the body only of returned
- * events. Skips a shard whose row another relay has changed.
+ * Records how far shards are published and reads their next events, in one statement. It reads the bytes of an event
+ * only when it returns the event. It skips a shard whose row another relay has changed.
  */
 export async function advance(
   db: Queryable,
@@ -157,7 +157,7 @@ function toJson(o: ShardRequest): object {
   };
 }
 
-/** @param rows all rows of one shard, at least one. */
+/** Converts rows to a page. @param rows all rows of one shard, at least one. */
 function toPage(rows: readonly ReadRow[]): ShardPage | ShardMoved {
   const [first] = rows;
   if (!first) throw new Error('a shard has a row');
@@ -178,9 +178,9 @@ function toPage(rows: readonly ReadRow[]): ShardPage | ShardMoved {
 }
 
 /**
- * Returns the transactions that may have been in progress. A snapshot `xmin:xmax:xip` lists them only below `xmax`, the
- * greatest ended number plus one. All numbers from `xmax` up to the number of the reading transaction may be in progress
- * too, because the reading transaction draws its number last.
+ * Returns the transactions that may have been open. A snapshot `xmin:xmax:xip` lists open transactions only below
+ * `xmax`, which is the greatest ended number plus one. The numbers from `xmax` up to that of the reading transaction
+ * may be open too, because the reading transaction draws its number last.
  */
 function numbersInProgress(snapshot: string, own: string): string[] {
   const [, end = own, named = ''] = snapshot.split(':');
@@ -206,13 +206,13 @@ function toStored(row: EventRow): StoredEvent {
 
 export interface Backlog {
   readonly depth: number;
-  /** Age of the oldest event; 0 when the outbox is empty. */
+  /** Age of the oldest unpublished event; 0 when there is none. */
   readonly ageSeconds: number;
 }
 
 /**
- * Reads the number and age of unpublished events. Counts up to 1,000 events per shard; above that it estimates the number
- * by the positions that were drawn since.
+ * Reads the number and age of unpublished events. Counts up to 1,000 events of a shard. Above this it estimates the
+ * number by the positions that were drawn after the last published one.
  */
 export async function backlogOf(db: Queryable): Promise<Backlog> {
   const result = await db.query<{ depth: bigint | null; age: number | null }>(
@@ -229,7 +229,7 @@ export async function backlogOf(db: Queryable): Promise<Backlog> {
   return { depth: Number(depth ?? 0n), ageSeconds: Math.max(0, age ?? 0) };
 }
 
-/** Returns the events at these positions that are still stored, in order. */
+/** Returns those events at these positions that are still stored, in order. */
 export async function eventsAt(
   db: Queryable,
   positions: readonly bigint[],
@@ -242,7 +242,7 @@ export async function eventsAt(
   return rows.map(toStored);
 }
 
-/** Returns events that were stored in `[from, to)`, above the position `after`, in order. */
+/** Returns events that were stored in the period `[from, to)` and are above the position `after`, in order. */
 export async function storedEvents(
   db: Queryable,
   o: { from: Date; to: Date; after: bigint; limit: number },

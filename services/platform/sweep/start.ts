@@ -10,20 +10,21 @@ import { sweep } from './sweep.ts';
 
 const EVERY_MS = 60_000;
 /**
- * Minimum time between the sweeps of two processes. It is below `EVERY_MS`, so that the sweep of a process does not
- * prevent its own next sweep. Milliseconds.
+ * Minimum time between two sweeps, over all processes. It is below `EVERY_MS`, so that a process does not skip its own
+ * next sweep. Milliseconds.
  */
 const MIN_INTERVAL_MS = 50_000;
-/** The pauses between the repeated publications of an event: five in two and a half hours. Milliseconds. */
+/** The pauses before an event is published again: five within two and a half hours. Milliseconds. */
 const PAUSES_MS = [1, 4, 16, 64, 64].map((minutes) => minutes * 60_000);
 
 /**
- * Once a minute, one process of the service compares the events that another service has published with the events that
- * a listener of this service has handled. Kafka has lost the missing events, so they are published again.
+ * Starts the sweep. Once a minute, one process of the service compares the events that another service has published
+ * with those that a listener of this service has handled. Kafka has lost the events that are missing, so they are
+ * published again.
  *
  * @param o.group the listener, as in `consumeEvents`.
  * @param o.source the service that publishes.
- * @param o.target gRPC name of that service.
+ * @param o.target gRPC name of the service that publishes.
  */
 export function startSweep(
   runtime: Pick<
@@ -71,7 +72,7 @@ export function startSweep(
           signal,
         );
       } catch (error) {
-        // The publisher is unavailable. Other parts log that, and the next sweep starts soon.
+        // The publisher is unavailable. Other code logs this. The next sweep starts soon.
         if (!isUnavailable(error)) throw error;
       }
       return 'idle';

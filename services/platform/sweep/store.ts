@@ -2,11 +2,11 @@ import { onlyRow } from '../only-row.ts';
 import type { Queryable } from '../postgres.ts';
 import { param, rowsOf, sql, unnamed } from '../sql.ts';
 
-/** A listener and the service whose events it gets. */
+/** A listener, and the service whose events it handles. */
 export interface SweepName {
-  /** The listener, by its group. */
+  /** The consumer group of the listener. */
   readonly group: string;
-  /** The service that publishes. */
+  /** The name of the service that publishes. */
   readonly source: string;
 }
 
@@ -14,15 +14,15 @@ export interface SweepName {
 export interface SweptEvent {
   readonly shopId: bigint;
   readonly eventId: string;
-  /** UTC day under which the event is remembered, YYYY-MM-DD. */
+  /** UTC day under which a listener stores that it has handled the event, YYYY-MM-DD. */
   readonly day: string;
   readonly position: bigint;
 }
 
 /**
- * Starts a sweep unless any process started one less than `everyMs` ago. Returns the cursor to start from; undefined
- * when it is too early. Ignores a stored time in the far future, which dates from before the database's clock was set
- * back.
+ * Starts a sweep, unless some process started one less than `everyMs` ago. Returns the cursor from which it continues;
+ * undefined when it is too early. A stored time in the far future is ignored, because it is from before the clock of
+ * the database was set back.
  */
 export async function beginSweep(
   db: Queryable,
@@ -46,14 +46,15 @@ const eventRows = rowsOf<SweptEvent>({
   position: ['bigint', ({ position }) => position],
 });
 
-/** Returns the events that the listener has neither handled nor stored as poison. */
+/** Returns those events that the listener has neither handled nor stored as poison. */
 export async function unhandledOf<E extends SweptEvent>(
   db: Queryable,
   group: string,
   events: readonly E[],
 ): Promise<E[]> {
   if (events.length === 0) return [];
-  // With the limit each event is looked up by the primary key. A join might read all events handled in weeks.
+  // The limit makes PostgreSQL look up each event by the primary key. A plain join might read all events handled in
+  // weeks.
   const { rows } = await db.query<{ n: bigint }>(
     unnamed(sql`
      select n - 1 as n
@@ -66,7 +67,7 @@ export async function unhandledOf<E extends SweptEvent>(
   return rows.flatMap(({ n }) => events[Number(n)] ?? []);
 }
 
-/** Stores events that the listener did not get, and the cursor up to which all events were compared. */
+/** Stores events that the listener did not get, and the cursor up to which events were compared. */
 export async function noteMissing(
   db: Queryable,
   o: SweepName & { readonly missing: readonly SweptEvent[]; readonly cursor: string },
@@ -83,7 +84,7 @@ export async function noteMissing(
   );
 }
 
-/** Returns the number of missing events that are not handled yet. Counts up to `limit`. */
+/** Returns the number of missing events that the listener has not handled yet. Counts up to `limit`. */
 export async function countMissing(
   db: Queryable,
   o: SweepName & { readonly tries: number; readonly limit: number },
@@ -97,7 +98,7 @@ export async function countMissing(
   return Number(onlyRow(result).count);
 }
 
-/** Deletes missing events that were handled in the meantime, and those found more than `keptDays` ago. */
+/** Deletes missing events that the listener has handled in the meantime, and those found more than `keptDays` ago. */
 export async function deleteHandled(
   db: Queryable,
   o: SweepName & { readonly keptDays: number },
@@ -113,7 +114,10 @@ export async function deleteHandled(
   );
 }
 
-/** Returns the positions of missing events that are due to be published again, above `after`, lowest first. */
+/**
+ * Returns the positions of missing events that must be published again now. Only those above `after`, in ascending
+ * order.
+ */
 export async function duePositions(
   db: Queryable,
   o: SweepName & { readonly tries: number; readonly after: bigint; readonly limit: number },
@@ -128,7 +132,10 @@ export async function duePositions(
   return rows.map(({ position }) => position);
 }
 
-/** Stores that these events were published again. `pausesMs` has a pause for each time that an event was published. */
+/**
+ * Stores that these events were published again. `pausesMs` has one pause for each time that an event is published
+ * again.
+ */
 export async function notePublished(
   db: Queryable,
   o: SweepName & { readonly positions: readonly bigint[]; readonly pausesMs: readonly number[] },
@@ -142,7 +149,7 @@ export async function notePublished(
   );
 }
 
-/** Returns how long the oldest event has been missing; 0 when none is missing. Seconds. */
+/** Returns how long the oldest missing event has been missing; 0 when there is none. Seconds. */
 export async function oldestMissing(db: Queryable, { group, source }: SweepName): Promise<number> {
   const result = await db.query<{ age: number | null }>(
     `select extract(epoch from clock_timestamp() - min(found_at))::float8 as age

@@ -23,26 +23,29 @@ export interface SweepOptions extends SweepName {
   readonly logger: Logger;
   readonly onPublished: (count: number) => void;
   readonly everyMs: number;
-  /** The pause after each time that an event was published again. After the last one it is not published again. Milliseconds. */
+  /**
+   * The pause after each time that an event is published again. When all pauses are used, the event is not published
+   * again. Milliseconds.
+   */
   readonly pausesMs: readonly number[];
-  /** How long missing events that never arrived are kept. Days. */
+  /** How long missing events are stored that never arrive. Days. */
   readonly keptDays: number;
 }
 
-/** Maximum number of pages of 1,000 events in one sweep: 100,000 events. */
+/** Maximum number of pages in one sweep. A page has 1,000 events. */
 const MAX_PAGES = 100;
-/** Maximum number of calls that publish again in one sweep: 20,000 events. */
+/** Maximum number of calls in one sweep that publish events again. Together they publish 20,000 events. */
 const MAX_CALLS = 100;
-/** The sweep searches for no more events while this many missing events are not handled. */
+/** While this many missing events are not handled, the sweep does not search for more. */
 const MAX_MISSING = 100_000;
 
 /**
- * Finds published events that the listener did not get, and publishes them again. Does no work unless a minute has
- * passed since the last sweep of any process.
+ * Finds published events that the listener did not get, and has them published again. Does nothing when a process began
+ * a sweep less than a minute ago.
  *
- * An event is missing when the listener has not handled it although it has handled all records of the bus. The sweep
- * skips a listener that lags, so it never publishes a backlog twice. Rejects when the publisher, the bus or the database
- * is unavailable; missing events that were found before are stored.
+ * An event is missing when the listener has handled all records of the bus, but not this event. While the listener has
+ * a backlog, the sweep does not search, so that it never publishes the backlog twice. Rejects when the publisher, the
+ * bus or the database is unavailable. Missing events that were found before that are stored.
  */
 export async function sweep(o: SweepOptions, signal: AbortSignal): Promise<void> {
   const cursor = await beginSweep(o.pool, o);
@@ -60,8 +63,8 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
     if (missing.length > 0) {
       const open = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
       if ((await countMissing(o.pool, open)) === MAX_MISSING) return;
-      // The listener has a backlog, so the next sweep starts here again. Without a backlog some of these events may have
-      // been in flight; `publishMissing` deletes those first.
+      // The listener has a backlog, so the next sweep begins at the same cursor. If it has none, some of these events
+      // may have been in flight; `publishMissing` deletes these first.
       if (!(await hasCaughtUp(o, signal))) return;
     }
     await noteMissing(o.pool, { ...o, missing, cursor: nextCursor });
@@ -74,7 +77,7 @@ async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<voi
   const tries = o.pausesMs.length;
   await deleteHandled(o.pool, o);
   if ((await duePositions(o.pool, { ...o, tries, after: 0n, limit: 1 })).length === 0) return;
-  // Events that were published again before may still be in a backlog.
+  // Events that an earlier sweep published again may still be in a backlog.
   if (!(await hasCaughtUp(o, signal))) return;
   await deleteHandled(o.pool, o);
   let published = 0;
