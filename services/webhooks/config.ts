@@ -39,7 +39,7 @@ export const webhooksShape = {
 
 export type WebhooksConfig = Settings<typeof webhooksShape>;
 
-/** Rejects settings that production does not allow. @throws ConfigError with every such variable. */
+/** Rejects settings that production does not allow. @throws ConfigError that lists every such variable. */
 export function checkProduction(config: WebhooksConfig): void {
   if (config.NODE_ENV !== 'production') return;
   const set = {

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type Sql, sql } from '../platform/sql.ts';
 
-/** The id (a UUID) and the time of an event, of which the ids of its deliveries are made. */
+/** The id (a UUID) and the time of an event. The ids of its deliveries are made of both. */
 export interface EventKey {
   readonly eventId: string;
   readonly occurredAt: Date;
@@ -15,16 +15,17 @@ export interface IdRange {
 
 const DAY_MS = 24 * 3_600_000;
 const MAX_MS = 2 ** 48 - 1;
-/** Number of bits that differ between the ids of one event: the last 30. */
+/** The last bits of an id, which differ between the deliveries of one event. */
 const OWN_BITS = 30;
 const OWN_MASK = 2 ** OWN_BITS - 1;
 
 /**
- * Returns the id of an event's delivery to a subscription. It is always the same, so a duplicate of the event is not
- * delivered again.
+ * Returns the id of an event's delivery to a subscription. It is always the same, so that a duplicate of the event is
+ * not delivered again.
  *
- * A UUID of version 8 (RFC 9562) that sorts by time: 48 bits of milliseconds of the event, 44 bits of the hash of its
- * id, 30 bits of the subscription. The partitions of the log, one per day, are ranges of ids.
+ * The id is a UUID of version 8 (RFC 9562) that sorts by time. It has 48 bits of the event's time in milliseconds, 44
+ * bits of a hash of the event's id, and 30 bits of the subscription's id. The log has one partition for each day, which
+ * is a range of ids.
  *
  * @throws RangeError when the subscription's id needs more than 30 bits.
  */
@@ -34,7 +35,10 @@ export function deliveryIdOf(event: EventKey, subscriptionId: bigint): string {
   return idOf(event, own);
 }
 
-/** Returns the id of an event's body for one topic and version. Its deliveries have the same first 92 bits. */
+/**
+ * Returns the id of an event's body for one topic and version. It begins with the same 92 bits as the deliveries of the
+ * event.
+ */
 export function payloadIdOf(event: EventKey, topic: string, version: string): string {
   return idOf(event, Number.parseInt(digest(`${topic} ${version}`).slice(0, 8), 16) >>> 2);
 }
@@ -57,7 +61,7 @@ function hex32(value: number): string {
   return value.toString(16).padStart(8, '0');
 }
 
-/** Returns the range of ids of all deliveries (or bodies) of the event of this delivery or body. */
+/** Returns the range of ids of one event's deliveries and bodies. @param id id of any of them. */
 export function rangeOfEvent(id: string): IdRange {
   const start = id.slice(0, -8);
   const rest = Number.parseInt(id.slice(-8), 16);
@@ -68,12 +72,14 @@ export function rangeOfEvent(id: string): IdRange {
 }
 
 /**
- * SQL for {@link rangeOfEvent}: a query for `first` and `last` of the events of some ids, each event once.
+ * Returns SQL for {@link rangeOfEvent}: a query for `first` and `last` of the events of some ids. Each event occurs
+ * once.
  *
- * @param ids a query for the column `id`.
+ * @param ids SQL of a query with the column `id`.
  */
 export function rangesOfEvents(ids: Sql): Sql {
-  // The last 30 bits begin in the 29th digit, which has two bits of the event. Here they are the digits 0, 4, 8 and c.
+  // The last 30 bits of an id begin in its 29th digit, which also has two bits of the event. With the 30 bits set to 0,
+  // this digit is 0, 4, 8 or c.
   const eventDigit = sql`translate(substr(w.id::text, 29, 1), '0123456789abcdef', '000044448888cccc')`;
   return sql`
 select (e.start || e.digit || '0000000')::uuid as first,
@@ -81,7 +87,7 @@ select (e.start || e.digit || '0000000')::uuid as first,
   from (select distinct left(w.id::text, 28) as start, ${eventDigit} as digit from (${ids}) w) e`;
 }
 
-/** Returns the range of ids of a UTC day: `first` is included, `end` is not. @param day the start of the day. */
+/** Returns the range of ids of a UTC day. `first` belongs to it, `end` does not. @param day the start of the day. */
 export function rangeOfDay(day: Date): { first: string; end: string } {
   return { first: startOfId(day.getTime()), end: startOfId(day.getTime() + DAY_MS) };
 }
@@ -91,7 +97,7 @@ function startOfId(at: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Returns the start of the UTC day whose partition contains the id. */
+/** Returns the start of the UTC day whose partition has the id. */
 export function dayOf(id: string): Date {
   const timeMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
   return new Date(timeMs - (timeMs % DAY_MS));

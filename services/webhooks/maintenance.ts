@@ -16,13 +16,13 @@ import { purgeJobs } from './jobs/job-store.ts';
 const BACKLOG_EVERY_MS = 15_000;
 const PURGE_EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** Partitions are created this many days before they are needed, so that operators notice a stopped job in time. */
+/** How many days before they are needed partitions are created, so that operators notice a stopped job in time. */
 const DAYS_AHEAD = 3;
 
 export interface KeptDays {
-  /** Retention of a day of the log, after its last delivery has ended. Days. */
+  /** How long a day of the log is kept after its last delivery has ended. Days. */
   readonly log: number;
-  /** Retention of published events, which may arrive again during that time. Days. */
+  /** How long published events are kept. They may arrive again during this time. Days. */
   readonly events: number;
 }
 
@@ -31,13 +31,14 @@ export interface MaintenanceOptions {
   readonly logger: Logger;
   readonly telemetry: Telemetry;
   readonly clock: RetryClock;
-  /** Retention by real time. */
+  /** How long rows are kept, by the real time. */
   readonly days: KeptDays;
 }
 
 /**
- * Ends deliveries that were held for too long and deliveries of deleted subscriptions, publishes counts of exhausted
- * deliveries, creates and drops the day partitions of the log, and deletes rows without references.
+ * Starts the maintenance. It ends deliveries that were held for too long, and those of deleted subscriptions. It
+ * publishes counts of exhausted deliveries. It creates and drops the day partitions of the log. It deletes rows that
+ * nothing refers to.
  */
 export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void } {
   const backlog = startBacklogLoop(o);
@@ -92,8 +93,8 @@ function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
 }
 
 /**
- * Creates the partitions of the days for which events may arrive, also by a replay. Drops partitions that are older than
- * the retention. Keeps a day with a delivery that has not ended, or has ended a short time ago.
+ * Creates partitions for all days from which events may arrive, also by a replay. Drops partitions that are older than
+ * the retention. Keeps a day on which a delivery has not ended, or has ended a short time ago.
  */
 export async function maintainDays(
   db: Queryable,
@@ -127,8 +128,9 @@ function observeCircuits(o: MaintenanceOptions): () => void {
 }
 
 /**
- * Deletes rows without references. Each statement is small, so that none locks rows for long. Redacted returns are kept
- * for longer than any event that may contain the customer. Returns whether there may be more rows to delete.
+ * Deletes rows that nothing refers to. Each statement is small, so that none locks rows for long. The list of redacted
+ * returns is kept for longer than any event that may contain the customer. Returns whether there may be more rows to
+ * delete.
  */
 export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
   let more = false;

@@ -46,12 +46,15 @@ export interface WebhooksContext {
   readonly clock: RetryClock;
   /** The current day of the version calendar. */
   readonly today: () => Date;
-  /** Called when waiting deliveries may have to expire or be dropped. For due deliveries the commit notifies. */
+  /**
+   * Called when waiting deliveries may have to expire or be dropped. For due deliveries, the notification at the commit
+   * is enough.
+   */
   readonly wake: () => void;
   readonly jobs: Omit<JobsContext, 'pool'>;
 }
 
-/** The gRPC methods of the service. Each parses the request, calls a function and returns a message. */
+/** The gRPC methods of the service. Each parses its request, calls a function, and returns a message. */
 export function webhooksRoutes(c: WebhooksContext) {
   return (router: ConnectRouter): void => {
     router.service(WebhooksService, {
@@ -137,7 +140,9 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
   } satisfies Methods;
 }
 
-/** The actor of a call in columns. The interceptor of the server has rejected calls without one. */
+/**
+ * The actor of a call, in the form of columns. The server's interceptor has already rejected calls without an actor.
+ */
 function storedActor(actor: Actor | undefined) {
   const { kind = Actor_Kind.UNSPECIFIED, id = '', name = '' } = actor ?? {};
   return { kind: actorKindText.toText(kind), id, name };

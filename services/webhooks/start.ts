@@ -29,17 +29,20 @@ import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 
 export interface WebhooksOptions extends ServiceOptions, WebhooksConfig {
-  /** Ports of the stack itself, which webhooks may not reach. */
+  /** Ports of this stack, which webhooks may not reach. */
   readonly stackPorts?: () => readonly number[];
-  /** The current day of the version calendar (tests); by default API_CALENDAR, or the real day without it. */
+  /**
+   * The current day of the version calendar (tests). By default it is API_CALENDAR, or the real day when that is not
+   * set.
+   */
   readonly today?: () => Date;
-  /** Clock for WEBHOOK_SHOP_BYTES_PER_MINUTE (tests). Milliseconds. */
+  /** The clock for WEBHOOK_SHOP_BYTES_PER_MINUTE (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
   /** Length of the lease of this process (tests). Milliseconds. */
   readonly leaseMs?: number;
-  /** Pauses between the tries of an event that cannot be handled (tests). Milliseconds. */
+  /** Pauses between the tries of an event whose handling fails (tests). Milliseconds. */
   readonly recordPausesMs?: readonly number[];
   /** How names are resolved (tests). */
   readonly resolve?: Resolve;
@@ -51,18 +54,18 @@ export interface RunningWebhooks extends RunningService {
 }
 
 /**
- * The dispatcher's own connections: one reads, one writes, the others are for leases and other work. No statement waits
- * long for a lock, because a statement that records results locks leases that must be renewed.
+ * The connections of the dispatcher. One reads, one writes, and the others are for leases and other work. No statement
+ * waits long for a lock, because a statement that records results locks leases, and these must be renewed.
  */
 export const DISPATCHER_POOL = {
   max: 4,
   settings: { ...STREAM_SETTINGS, lock_timeout: '1s' },
 };
 
-/** Maximum time that a frozen process can block rows with an open transaction. Milliseconds. */
+/** Maximum time for which a frozen process can block rows by an open transaction. Milliseconds. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
 
-/** Timeout of the read of a snapshot, which has more than 900 kB. Milliseconds. */
+/** Timeout for reading a snapshot, which is larger than 900 kB. Milliseconds. */
 const SNAPSHOT_TIMEOUT_MS = 10_000;
 
 /** Starts the webhooks service: it manages subscriptions over gRPC, handles events, and sends deliveries. */
@@ -95,12 +98,12 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
   };
 }
 
-/** Parts that calls, loops and the clock share. */
+/** The parts that calls, loops and the retry clock share. */
 interface Shared {
   readonly clock: RetryClock;
   readonly today: () => Date;
   readonly policy: UrlPolicy;
-  /** `due`: a delivery may be due. `backlog`: waiting deliveries may have to end. `job`: there may be a new job. */
+  /** `due`: a delivery may be due. `backlog`: waiting deliveries may have to end. `job`: a new job may exist. */
   readonly wakeUps: EventEmitter<{ due: []; backlog: []; job: [] }>;
 }
 
@@ -173,7 +176,7 @@ function build(o: WebhooksOptions, shared: Shared, parts: Parts) {
     workers: () => startWorkers(o, shared, parts),
     async close() {
       parts.returns.close();
-      // The stop of the dispatcher has waited for attempts.
+      // When the dispatcher stopped, it waited for the attempts. So no attempt needs the sender any more.
       parts.sender.close();
       await parts.dispatcherPool.end();
     },
@@ -186,7 +189,7 @@ async function startWorkers(
   { runtime, dispatcher, readSnapshot, retained, days }: Parts,
 ): Promise<Worker[]> {
   const { streamPool, backgroundPool, logger, telemetry } = runtime;
-  // The consumer starts first, because its start may fail, and loops that started before would not be stopped.
+  // Start the consumer first, because its start may fail, and nothing would stop loops that were started before it.
   const consumer = await startConsuming({
     ...runtime,
     pool: streamPool,

@@ -23,9 +23,9 @@ import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 interface TestEvent {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
-  /** Any trigger that the subscription's topic delivers; empty for the trigger of the subscription. */
+  /** A trigger that the subscription's topic delivers. Empty for the trigger of the subscription. */
   readonly trigger: string;
-  /** A supported API version; empty for that of the shop. */
+  /** A supported API version. Empty for the version of the shop. */
   readonly version: string;
   readonly today: Date;
   /** Offset of the retry clock. */
@@ -33,11 +33,11 @@ interface TestEvent {
 }
 
 /**
- * Writes a delivery of documented sample data to one subscription. It is sent like any other delivery. A repeat with the
- * same idempotency key returns that delivery and sends nothing.
+ * Writes a delivery with documented sample data to one subscription. It is sent like every other delivery. A repeat
+ * with the same idempotency key returns this delivery and sends nothing.
  *
- * @throws DomainError NOT_FOUND, for a repeat also when the delivery has left the log; INVALID_ARGUMENT when the topic
- *   does not deliver the trigger; FAILED_PRECONDITION when the subscription is inactive; IDEMPOTENCY_CONFLICT.
+ * @throws DomainError NOT_FOUND, for a repeat also when the delivery is no longer in the log; INVALID_ARGUMENT when the
+ *   topic does not deliver the trigger; FAILED_PRECONDITION when the subscription is inactive; IDEMPOTENCY_CONFLICT.
  */
 export function sendTest(
   pool: pg.Pool,
@@ -45,8 +45,8 @@ export function sendTest(
 ): Promise<LoggedDelivery> {
   const rest = o.use ? uuidOf(o.use) : randomUUID();
   return inTransaction(pool, async (tx) => {
-    // The stored result of a key is a number. The request determines event and subscription, so the time is enough to
-    // compute the id of the delivery.
+    // The result of a key is stored as a number, here the time of the event. It is enough to compute the id of the
+    // delivery, because the request determines the event and the subscription.
     const { id: occurredAtMs } = await oncePerKey(tx, o.use, async () => {
       const occurredAt = new Date();
       await addTestDelivery(tx, o, { eventId: eventIdAt(occurredAt, rest), occurredAt });
@@ -59,7 +59,7 @@ export function sendTest(
   });
 }
 
-/** Returns the same UUID (RFC 9562, version 8) for every use of a key. */
+/** Returns a UUID (RFC 9562, version 8). It is the same for every use of a key. */
 function uuidOf({ shopId, operation, key }: KeyUse): string {
   const hex = hash('sha256', `${shopId} ${operation} ${key}`, 'hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-${hex.slice(18, 30)}`;

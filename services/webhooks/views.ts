@@ -45,7 +45,10 @@ export function chosenMessage({
   return { topic, trigger, url, status: statusText.fromText(status), description };
 }
 
-/** A subscription, with its waiting deliveries, its health and its newest failed attempt if requested. */
+/**
+ * A subscription. With its waiting deliveries, its health and its newest failed attempt, when the request asks for
+ * them.
+ */
 export function subscriptionMessage(
   subscription: Subscription,
   {

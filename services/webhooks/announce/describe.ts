@@ -8,7 +8,10 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { named, sql } from '../../platform/sql.ts';
 import { type QueueRef, queueKeyOf, queueRows } from '../delivery/queue/queue-ref.ts';
 
-/** What an event says about its subscription, by the key of its queue. Deleted subscriptions are missing. */
+/**
+ * For each subscription, the message that its events contain. The key is that of its queue. Deleted subscriptions are
+ * missing.
+ */
 export type Descriptions = ReadonlyMap<string, WebhookSubscription>;
 
 interface Row extends QueueRef {
@@ -19,8 +22,8 @@ interface Row extends QueueRef {
 }
 
 /**
- * Reads what events say about these subscriptions. Only rare changes are published, so the statements that record
- * deliveries do not read it.
+ * Reads the messages about these subscriptions for their events. Such events are rare, so the statements that record
+ * deliveries do not read these values.
  */
 export async function describeSubscriptions(
   tx: Queryable,
@@ -45,7 +48,7 @@ export async function describeSubscriptions(
   );
 }
 
-/** The shop and the key of an event about a subscription. Events of one subscription stay in order. */
+/** Returns the shop and the key for an event about a subscription. Events of one subscription stay in order. */
 export function keyOfSubscription(queue: QueueRef): Pick<NewEvent, 'shopId' | 'key'> {
   return { shopId: queue.shopId, key: queueKeyOf(queue) };
 }

@@ -9,14 +9,14 @@ import { type QueueRef, queueKeyOf, queueRows } from '../delivery/queue/queue-re
 import { describeSubscriptions, keyOfSubscription } from './describe.ts';
 import { WEBHOOKS } from './failures.ts';
 
-/** Deliveries of a subscription that are exhausted. */
+/** Exhausted deliveries of one subscription. */
 export interface Exhausted extends QueueRef {
   readonly deliveries: number;
-  /** Error of the last attempt of the last of them. */
+  /** Error of the last attempt of the newest of these deliveries. */
   readonly lastError: string;
 }
 
-/** Maximum number of events that one transaction publishes for counts that became due. */
+/** Maximum number of events that one transaction publishes for counts that are due. */
 const BATCH = 100;
 const MAX_ERROR = 1_000;
 
@@ -27,7 +27,7 @@ const exhaustedRows = rowsOf<Exhausted>({
   last_error: ['text', ({ lastError }) => [...lastError].slice(0, MAX_ERROR).join('')],
 });
 
-/** A subscription whose last event is an hour old may have another one. */
+/** SQL condition: the subscription may have another event, because its last one is at least an hour old. */
 const isDue = sql`published_at is null or published_at <= now() - interval '1 hour'`;
 
 const COUNTED = sql`shop_id as "shopId", subscription_id as "subscriptionId", deliveries, last_error as "lastError"`;
@@ -43,9 +43,9 @@ with counted as (
 select ${COUNTED} from counted where ${isDue}`;
 
 /**
- * Counts exhausted deliveries in the transaction that records them, and publishes the count of each subscription that
- * had no `delivery.exhausted` in the last hour. So a million exhausted deliveries are a few events. The caller has locked
- * the subscriptions. Costs no statement when none is exhausted.
+ * Counts exhausted deliveries in the transaction that records them. Publishes the count of each subscription that had
+ * no `delivery.exhausted` in the last hour. So a million exhausted deliveries cause only a few events. The caller must
+ * have locked the subscriptions. Without an exhausted delivery, this runs no statement.
  */
 export async function countExhausted(tx: Queryable, rows: readonly Exhausted[]): Promise<void> {
   if (rows.length === 0) return;
@@ -54,8 +54,8 @@ export async function countExhausted(tx: Queryable, rows: readonly Exhausted[]):
 }
 
 /**
- * Publishes counts whose subscriptions may have another event, although no further delivery was exhausted. Several
- * processes may run it. Returns whether there may be more.
+ * Publishes counts of subscriptions whose last event is an hour old, even if no delivery was exhausted since then.
+ * Several processes may run this. Returns whether there may be more counts.
  */
 export function publishDueCounts(pool: pg.Pool): Promise<boolean> {
   return inTransaction(pool, async (tx) => {

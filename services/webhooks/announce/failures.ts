@@ -16,12 +16,12 @@ import { deactivatesAtMs } from '../delivery/results/deactivate.ts';
 import type { Notice } from '../delivery/results/notice.ts';
 import { describeSubscriptions, keyOfSubscription } from './describe.ts';
 
-/** The actor of what the service does without a call. */
+/** The actor of what the service does on its own, without a call. */
 export const WEBHOOKS = create(ActorSchema, systemActor('webhooks'));
 
 /**
- * Appends `subscription.failing` and `subscription.disabled` in the transaction that counts the failures. The caller has
- * locked the subscriptions. Costs no statement without notices.
+ * Appends `subscription.failing` and `subscription.disabled` in the transaction that counts the failures. The caller
+ * must have locked the subscriptions. Without notices, this runs no statement.
  */
 export async function announceFailures(tx: Queryable, notices: readonly Notice[]): Promise<void> {
   if (notices.length === 0) return;

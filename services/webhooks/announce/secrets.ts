@@ -8,7 +8,7 @@ import { describeSubscriptions, keyOfSubscription } from './describe.ts';
 
 /**
  * Appends `secret.revealed` in the transaction that reads or rotates the signing secrets of a subscription. The caller
- * has locked the subscription, which exists.
+ * must have locked the subscription.
  */
 export async function announceRevealed(
   tx: Queryable,

@@ -27,11 +27,11 @@ export interface DispatcherOptions extends AttemptOptions {
   readonly logger: Logger;
   readonly clock: RetryClock;
   readonly databaseClock: DatabaseClock;
-  /** Attempts in flight in this process; up to twice as many are open when endpoints hang. */
+  /** Maximum number of attempts in flight in this process. Up to twice as many are open when endpoints hang. */
   readonly concurrency: number;
-  /** Bytes that the requests of one shop may use in a minute. */
+  /** Maximum number of bytes that requests of one shop may send in a minute, over all processes. */
   readonly shopBytesPerMinute: number;
-  /** The clock of those minutes (tests). Milliseconds. */
+  /** The clock of these minutes (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
   /** Length of the lease of this process (tests). Milliseconds. */
   readonly leaseMs?: number;
@@ -40,25 +40,30 @@ export interface DispatcherOptions extends AttemptOptions {
 export interface Dispatcher {
   /** Starts to send due deliveries. */
   start(): Worker;
-  /** Call this when queues have due work. Without an argument, any queue may have due work. */
+  /** Must be called when queues have due work. Without an argument, any queue may have due work. */
   wake(queues?: readonly QueueRef[]): void;
-  /** Call this when deliveries were committed in these queues. The `fresh` ones need not be read from the table. */
+  /**
+   * Must be called when deliveries were committed in these queues. The `fresh` ones need not be read from the table.
+   */
   committed(queues: readonly QueueRef[], fresh: readonly FreshDeliveries[]): void;
   /** The shards for which this process sends deliveries; none before the start. */
   ownedShards(): readonly number[];
 }
 
-/** Log line about attempts that the new owner of the shard will repeat. The fault suite counts it. */
+/**
+ * Log line about results that this process cannot record. The new owner of the shard repeats the attempts. The fault
+ * suite counts this line.
+ */
 export const RESULTS_NOT_RECORDED = 'results not recorded: lease of the shard lost';
 
-/** Minimum time between two steps, because the loop is woken thousands of times a second. Milliseconds. */
+/** Minimum time between two steps of the loop, which is woken thousands of times a second. Milliseconds. */
 const GAP_MS = 2;
 
-/** Maximum time that a stop waits for attempts, and then for their results. Milliseconds. */
+/** Maximum times of a stop: for attempts in flight, and then for their results. Milliseconds. */
 const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
 
 /**
- * Creates the part of a process that sends due deliveries. Replicas divide the shards, and with them the endpoints, so
+ * Creates the part of a process that sends due deliveries. Replicas divide the shards. A shard has whole endpoints, so
  * that one process counts all attempts in flight of an endpoint.
  */
 export function createDispatcher(o: DispatcherOptions): Dispatcher {
@@ -131,8 +136,8 @@ function createParts(o: DispatcherOptions) {
 
 /**
  * Starts the loops. Each step of the main loop loads queues, picks those that may send, starts their attempts, and
- * unloads idle queues. Results are recorded in batches as attempts end. A stop hands over each shard as soon as it has
- * no attempts in flight.
+ * unloads idle queues. Results are recorded in batches as attempts end. During a stop, each shard is handed over as
+ * soon as it has no attempts in flight.
  */
 function startLoops(o: DispatcherOptions, parts: ReturnType<typeof createParts>): Worker {
   const { inFlight, shards, results, loader, attempts, scheduler, wakeLoop } = parts;

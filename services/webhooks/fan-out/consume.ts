@@ -21,10 +21,11 @@ export interface ConsumeOptions extends ServiceRuntime {
   /** The current day of the version calendar. */
   readonly today: () => Date;
   readonly readSnapshot: ReadSnapshot;
-  /** The shards for which this process sends. For other shards it sends a notification over the database. */
+  /** The shards for which this process sends. For queues of other shards, the commit notifies the other processes. */
   readonly ownedShards: () => readonly number[];
   /**
-   * Called after a commit with the queues that have due work, and the deliveries that need not be read from the table.
+   * Called after a commit, with the queues that have due work, and with the deliveries that need not be read from the
+   * table.
    */
   readonly onCommitted: (queues: readonly Match[], fresh: readonly FreshDeliveries[]) => void;
   /** See `consumeEvents` (tests). */
@@ -32,9 +33,9 @@ export interface ConsumeOptions extends ServiceRuntime {
 }
 
 /**
- * Listens to the events of returns, the only source of webhook triggers. Writes the deliveries of each event in the
- * transaction that marks it as handled. The dispatcher sends them. If a snapshot is too large for its event, it is read
- * from the returns service before the transaction.
+ * Listens to the events of returns, which are the only source of webhook triggers. Writes the deliveries of each event
+ * in the transaction that marks the event as handled. The dispatcher then sends them. A snapshot that is too large for
+ * its event is read from the returns service before the transaction.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
@@ -66,7 +67,7 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   });
 }
 
-/** Queues that are locked until the commit, and the values that were read with them. */
+/** Queues that are locked until the commit, and the values that were read with the lock. */
 interface Locked {
   readonly queues: readonly Match[];
   readonly targets: readonly Target[];
@@ -108,7 +109,7 @@ async function redactAndLock(
   return lockFor(tx, events, ownedShards);
 }
 
-/** Writes the deliveries of the events, and passes them to the dispatcher after the commit. */
+/** Writes the deliveries of the events. Passes them to the dispatcher after the commit. */
 async function writePart(
   tx: Queryable,
   part: readonly Event[],

@@ -9,26 +9,26 @@ import { deliveryIdOf, payloadIdOf } from '../delivery-id.ts';
 import { eventKeyOf, insertDeliveries, type NewDelivery, type QueuedDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
 
-/** A queue that gets deliveries, with its topic and trigger. */
+/** A queue that gets deliveries of the events, with its topic and trigger. */
 export interface Match extends QueueRef {
   readonly topic: string;
   readonly trigger: string;
   readonly shard: number;
-  /** Payload version that the shop has set; null if it has set none. */
+  /** The payload version that the shop has chosen; null when it has chosen none. */
   readonly version: string | null;
-  /** Keys of the events' returns with a redacted customer. The same for all queues. */
+  /** Keys of those returns of the events whose customer was redacted. The list is the same for all queues. */
   readonly redacted: readonly string[];
 }
 
 export interface FannedOut {
   readonly written: number;
-  /** Deliveries that may be sent without reading them from the table. */
+  /** The new deliveries that may be sent without reading them from the table. */
   readonly fresh: readonly FreshDeliveries[];
 }
 
 /**
- * Writes a delivery for every pair of an event and a queue of its shop and trigger. A duplicate of an event adds none.
- * Shapes payloads once, for the version that the shop has set.
+ * Writes one delivery for each pair of an event and a queue of its shop and trigger. A duplicate of an event adds none.
+ * Payloads are shaped once, for the version that the shop has chosen.
  *
  * @param queues the result of {@link lockQueues} in this transaction.
  * @param o.targets targets of the queues from which this process sends.
@@ -73,7 +73,7 @@ function freshOf(
   });
 }
 
-/** Returns a delivery with the same values as a read of the table. */
+/** Returns a new delivery in the form in which it would be read from the table. */
 function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): Due {
   const { event, subscriptionId, topic, version, body } = delivery;
   return {
@@ -105,9 +105,10 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
 }
 
 /**
- * Locks the open queues of the events' shops and triggers until the deliveries are committed. Otherwise a queue that is
- * closed, moved or unloaded at the same time would miss them. An inactive subscription has no open queue, so it gets no
- * delivery of these events. Also returns the values that the bodies depend on. The caller's lock excludes redactions.
+ * Locks the open queues of the events' shops and triggers until the deliveries are committed. Without the lock, a queue
+ * that is closed, moved or unloaded at the same time would miss the deliveries. An inactive subscription has no open
+ * queue, so it gets no delivery of these events. Also returns the values on which the bodies depend. The caller must
+ * hold the lock of the shops, which excludes redactions.
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
@@ -128,7 +129,7 @@ export async function lockQueues(tx: Queryable, events: readonly Event[]): Promi
   return rows;
 }
 
-/** Returns one event of each pair of shop and trigger. */
+/** Returns one event for each pair of shop and trigger. */
 export function pairsOf(events: readonly Event[]): readonly Event[] {
   return [...new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event])).values()];
 }
@@ -142,13 +143,13 @@ const returnRows = rowsOf<Event>({
   return_id: ['bigint', ({ returnId }) => returnId],
 });
 
-/** SQL for the returns of the events whose customer was redacted. */
+/** SQL for those returns of the events whose customer was redacted. */
 const redactedOf = (events: readonly Event[]): Sql => sql`
 select r.shop_id || ':' || r.return_id as key from redacted_returns r
   join (select distinct shop_id, return_id from ${returnRows('g', events)}) as input
     on input.shop_id = r.shop_id and input.return_id = r.return_id`;
 
-/** Returns the keys ({@link returnKeyOf}) of the events' returns whose customer was redacted. */
+/** Returns the keys ({@link returnKeyOf}) of those returns of the events whose customer was redacted. */
 export async function redactedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ key: string }>(named('redacted-among', redactedOf(events)));
   return new Set(rows.map(({ key }) => key));
@@ -159,7 +160,7 @@ export function returnKeyOf(o: { shopId: bigint; returnId: bigint }): string {
   return `${o.shopId}:${o.returnId}`;
 }
 
-/** Returns a function that shapes each body once. Several subscriptions to one topic share one body. */
+/** Returns a function that shapes each body only once. Several subscriptions to one topic share a body. */
 function shapeOnce(): typeof shapeBody {
   const shaped = new Map<string, Uint8Array | undefined>();
   return (event, o) => {

@@ -4,7 +4,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { named, param, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import { deliveryIdOf, type EventKey, payloadIdOf } from '../delivery-id.ts';
 
-/** One event for one subscription, with its body. */
+/** A delivery to write: one event for one subscription, with its body. */
 export interface NewDelivery {
   readonly event: Event;
   readonly subscriptionId: bigint;
@@ -20,22 +20,25 @@ export interface QueuedDelivery {
   /** See `Due`. */
   readonly round: string;
   readonly queuedAtMs: number;
-  /** Whether the new body was stored. Otherwise an earlier body exists and is used, because it may have been sent. */
+  /**
+   * Whether its own body was stored. Otherwise an earlier body exists and is used, because it may already have been
+   * sent.
+   */
   readonly isOwnBody: boolean;
 }
 
-/** Returns the parts of the ids of an event's deliveries. */
+/** Returns the id and time of an event, from which the ids of its deliveries are made. */
 export function eventKeyOf({ eventId, occurredAt }: Event): EventKey {
   return { eventId, occurredAt: occurredAt ? timestampDate(occurredAt) : new Date(0) };
 }
 
 /**
- * Stores bodies and deliveries, which are due immediately, and marks their queues ready. Does not change deliveries that
+ * Stores bodies and deliveries, which are due at once, and marks their queues ready. Does not change deliveries that
  * already exist, finished or waiting. The caller must have locked the queues.
  *
  * @param o.offsetMs offset of the retry clock.
  * @param o.isRetry whether the deliveries are sent after fresh deliveries.
- * @returns the new deliveries.
+ * @returns the deliveries that are new.
  */
 export async function insertDeliveries(
   tx: Queryable,
@@ -52,7 +55,7 @@ export async function insertDeliveries(
   return (await tx.query<QueuedDelivery>(named('insert-deliveries', statement))).rows;
 }
 
-/** A delivery with the id of its body. */
+/** A delivery to write, with the id of its body. */
 interface Row extends NewDelivery {
   readonly payloadId: string;
 }
@@ -82,11 +85,15 @@ const deliveryRows = rowsOf<Row>({
   bytes: ['integer', ({ body }) => body.length],
 });
 
-// All bodies are one bytea value, because the driver would write an array as hexadecimal digits. Deliveries are due at
-// the time of the statement, after the lock of the queues. With the time of the transaction, which may be much earlier,
-// a read that continues at its cursor would skip them. If a redaction has removed a stored body, the new body replaces it,
-// because it was shaped without the customer. A ready queue stays ready. A queue with an open circuit is ready at the
-// time of its probe. If such a queue was empty, it is ready now, because its oldest delivery follows its own schedule.
+// All bodies are one bytea value, because the driver would write an array as hexadecimal digits.
+//
+// A delivery is due at the time of the statement, which is after the lock of the queues. With the time of the
+// transaction, which may be much earlier, a read that continues at its cursor would skip it.
+//
+// If a redaction has removed a stored body, the new body replaces it, because it was shaped without the customer.
+//
+// A ready queue stays ready. A queue whose endpoint has an open circuit is ready at the time of the probe. But if this
+// queue was empty, it is ready now, because its oldest delivery follows its own schedule.
 function insertStatement(
   deliveries: readonly Row[],
   bodies: readonly Row[],

@@ -4,8 +4,8 @@ import { rangeOfEvent } from '../delivery-id.ts';
 import { bodyWithoutCustomer } from './shape.ts';
 
 /**
- * Redacts the customer of returns. Sets stored payloads of those returns to null. Shapes payloads of waiting deliveries
- * again without the customer. Deletes responses of receivers.
+ * Redacts the customer of returns. Sets the stored payloads of these returns to null, shapes the payloads of waiting
+ * deliveries again without the customer, and deletes the stored responses of receivers.
  */
 export async function redactReturns(
   tx: Queryable,
@@ -48,7 +48,7 @@ async function lockPayloads(
   return rows.map((row) => row.id);
 }
 
-/** Payloads by id, with the range of ids of their events. */
+/** Payloads, by id, with the range of ids of their events. */
 const payloadRows = rowsOf<string>({
   id: ['uuid', (id) => id],
   first: ['uuid', (id) => rangeOfEvent(id).first],
@@ -56,9 +56,9 @@ const payloadRows = rowsOf<string>({
 });
 
 /**
- * Redacts locked payloads. A statement after the lock finds the waiting deliveries, so that it sees a replay for which
- * the lock waited. Bodies are large, so only one is in memory at a time. The time of redaction is the time of the write:
- * a delivery that ended before it is never replayed with the new body.
+ * Redacts locked payloads. A separate statement after the lock finds the waiting deliveries, so that it sees a replay
+ * for which the lock waited. Only one body is in memory at a time, because bodies are large. The time of redaction is
+ * the time of the write. So a delivery that ended before it is never replayed with the new body.
  */
 async function redactPayloads(
   tx: Queryable,
@@ -110,12 +110,12 @@ async function shapeAgain(tx: Queryable, shopId: bigint, id: string): Promise<vo
   }
 }
 
-/** Time in which a result that was recorded during a redaction is committed. */
+/** Maximum time from the recording of a result during a redaction to its commit. Minutes. */
 const LATE_MINUTES = 10;
 const MAX_LATE = 10_000;
 
 /**
- * Deletes responses to payloads that were redacted a short time ago, once more. A redaction does not see a response that
+ * Deletes again the responses to payloads that were redacted a short time ago. A redaction does not see a response that
  * another transaction is recording at the same time, and that transaction does not see the redaction.
  */
 export async function deleteLateResponses(db: Queryable): Promise<void> {

@@ -3,9 +3,10 @@ import { shapePayload } from '../../contract/shape.ts';
 import { delivers, payloadOf } from '../../contract/topics/topics.ts';
 
 /**
- * Returns the body of an event for one topic and version; undefined when the topic does not deliver the event's trigger.
+ * Returns the body of an event for one topic and version. Undefined when the topic does not deliver the trigger of the
+ * event.
  *
- * @param o.isRedacted whether to leave the customer out.
+ * @param o.isRedacted whether the customer is left out.
  * @throws Error when the event lacks its snapshot.
  */
 export function shapeBody(
@@ -21,7 +22,7 @@ export function shapeBody(
   return encodeBody(o.isRedacted ? withoutCustomer(o.topic, shaped) : shaped);
 }
 
-/** Fields with data about the customer, by topic. Each becomes null. */
+/** Fields with data of the customer, by topic. {@link withoutCustomer} sets them to null. */
 const CUSTOMER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   return: ['customer', 'customer_email', 'customer_first_name', 'customer_last_name'],
   giftcard: ['email', 'first_name', 'last_name'],
@@ -49,7 +50,7 @@ function isObject(value: unknown): value is object {
 
 /** Returns a stored body without the customer, see {@link withoutCustomer}. */
 export function bodyWithoutCustomer(topic: string, body: Uint8Array): Uint8Array {
-  // We encoded these bytes, so they are a JSON object.
+  // This service encoded the bytes, so they are a JSON object.
   const payload: object = JSON.parse(Buffer.from(body).toString('utf8'));
   return encodeBody(withoutCustomer(topic, payload));
 }

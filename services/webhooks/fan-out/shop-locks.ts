@@ -1,13 +1,13 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, param, sql } from '../../platform/sql.ts';
 
-/** Any number that no other lock of the database uses. */
+/** First number of these advisory locks. No other lock of the database uses it. */
 const LOCK_SPACE = 1_873;
 
 /**
- * Locks shops until the transaction ends, so that fan-out and redaction of a shop never run at the same time. Otherwise a
- * fan-out could commit a payload with the customer after the redaction has searched for payloads. Fan-outs may run in
- * parallel. It must be the first lock of a transaction. It locks shops in a fixed order.
+ * Locks shops until the transaction ends, so that a fan-out and a redaction of one shop never run at the same time.
+ * Without this, a fan-out could commit a payload with the customer after the redaction has searched for payloads.
+ * Several fan-outs may run in parallel. This must be the first lock of a transaction. It locks shops in a fixed order.
  */
 export async function lockShops(
   tx: Queryable,

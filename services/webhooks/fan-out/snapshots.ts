@@ -7,23 +7,26 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
 import { shopTriggerRows } from '../delivery/queue/targets.ts';
 
-/** Reads a return as it was at a revision. Undefined when the returns service no longer has that revision. */
+/** Reads a return as it was at one revision. Undefined when the returns service no longer has this revision. */
 export type ReadSnapshot = (o: {
   shopId: bigint;
   returnId: bigint;
   revision: bigint;
 }) => Promise<Return | undefined>;
 
-/** Limit of snapshot bytes in one part. The last snapshot of a part may exceed it. */
+/** Maximum number of bytes of snapshots in one part. The last snapshot of a part may exceed it. */
 const MAX_PART_BYTES = 8 * 1024 * 1024;
-/** Limit of snapshot bytes that are read before the transaction of a batch. The last snapshots may exceed it. */
+/**
+ * Maximum number of bytes of snapshots that are read before the transaction of a batch. The last snapshots may exceed
+ * it.
+ */
 const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
 const CONCURRENT_READS = 4;
 
 /**
  * Adds the snapshots that were too large for their events. Called before the transaction, so that no transaction waits
- * for the returns service. Skips events that no subscription needs and events that were handled. Reads up to about
- * 16 MiB; {@link withSnapshots} reads the rest.
+ * for the returns service. Skips events that no subscription needs, and events that were already handled. Reads up to
+ * about 16 MiB. {@link withSnapshots} reads the others.
  *
  * @throws the error of the read.
  */
@@ -51,7 +54,7 @@ export async function readAhead(
   return events.map((event) => found.get(event.eventId) ?? event);
 }
 
-/** Returns the event with its snapshot; undefined when the returns service no longer has the snapshot. */
+/** Returns the event with its snapshot. Undefined when the returns service no longer has the snapshot. */
 export async function addSnapshot(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
   const snapshot = await read(event);
   return snapshot && { ...event, snapshot, snapshotOmitted: false };
@@ -62,7 +65,7 @@ const eventRows = rowsOf<Event>({
   event_id: ['uuid', ({ eventId }) => eventId],
 });
 
-/** Returns the events that webhooks has not handled yet. Sees only committed transactions. */
+/** Returns the events that this service has not handled yet. It sees only committed transactions. */
 async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<Event[]> {
   const { rows } = await db.query<{ eventId: string }>(
     unnamed(sql`select c.event_id as "eventId" from consumed_events c
@@ -75,12 +78,12 @@ async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<
 }
 
 /**
- * Returns the events in order, in parts, with the snapshots that were too large for them. Reads only snapshots that a
- * subscription needs. A part ends when it has 8 MiB of snapshots.
+ * Returns the events in order and in parts, with the snapshots that were too large for them. Reads only snapshots that
+ * a subscription needs. A part ends when it has 8 MiB of snapshots.
  *
- * If a snapshot no longer exists, the event stays without it. If a subscription needs it, the event becomes poison.
+ * When a snapshot no longer exists, the event stays without it. If a subscription needs it, the event becomes poison.
  *
- * @throws the error of the read. After an outage the bus delivers the batch again; any other error makes the event
+ * @throws the error of the read. After an outage the bus delivers the batch again; every other error makes the event
  *   poison.
  */
 export async function* withSnapshots(
@@ -107,8 +110,9 @@ export async function* withSnapshots(
 }
 
 /**
- * Returns the ids of the events that an active subscription needs. Takes no lock, because a call to the returns service
- * follows. If a subscription is created in the meantime, its event has no snapshot, and the batch is tried again.
+ * Returns the ids of those events that an active subscription needs. Takes no lock, because a call to the returns
+ * service follows. When a subscription is created in the meantime, its event has no snapshot, and the batch is tried
+ * again.
  */
 async function neededAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
@@ -127,7 +131,7 @@ async function neededAmong(tx: Queryable, events: readonly Event[]): Promise<Set
   return new Set(events.filter(isNeeded).map((event) => event.eventId));
 }
 
-/** Returns undefined for NOT_FOUND. Other errors propagate. */
+/** Returns undefined in place of a NOT_FOUND. Other errors propagate. */
 export async function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

@@ -7,8 +7,9 @@ import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
 import { bodyWithoutCustomer } from '../fan-out/shape.ts';
 
 /**
- * Writes deliveries of old events to one subscription. They are sent after fresh deliveries. Leaves out customers that
- * were redacted in the meantime. The caller's lock excludes redactions of the shop until its commit.
+ * Writes deliveries of old events to one subscription. They are sent after fresh deliveries. Customers that were
+ * redacted in the meantime are left out. The caller must hold the lock of the shop until its commit, which excludes
+ * redactions.
  *
  * @returns the ids of the new deliveries.
  */

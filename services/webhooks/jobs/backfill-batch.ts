@@ -30,16 +30,16 @@ export interface BackfillBatchDependencies {
   readonly offsetMs: () => number;
 }
 
-/** Approximate maximum size of the bodies in one batch. */
+/** Approximate maximum size of the bodies in one batch. Bytes. */
 const BATCH_BYTES = 8 * 1024 * 1024;
 
 /**
- * Queues the next retained events for a subscription. It first reads them from the returns service. Then one transaction
- * writes the deliveries, the start of the next batch and the progress. Ids depend only on event and subscription, so
- * deliveries that already exist are skipped.
+ * Queues the next stored events for a subscription. First it reads the events from the returns service. Then one
+ * transaction writes the deliveries, the place where the next batch begins, and the progress. The id of a delivery
+ * depends only on the event and the subscription, so deliveries that already exist are skipped.
  *
  * @returns the number of new deliveries.
- * @throws LeaseLost when another process owns the claim now; errors of the returns service or the database. The batch is
+ * @throws LeaseLost when another process owns the claim; errors of the returns service or the database. The batch is
  *   then repeated later.
  */
 export async function backfillBatch(o: BackfillBatchDependencies, part: Part): Promise<number> {
@@ -57,7 +57,7 @@ export async function backfillBatch(o: BackfillBatchDependencies, part: Part): P
     const target = await lockSubscriptionShared(tx, part);
     await lockPart(tx, part);
     if (!target?.isActive || target.topic !== topic || target.trigger !== span.trigger) {
-      // The next batch decides, with a new read.
+      // The next batch reads again, and decides.
       await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs: 0 });
       return 0;
     }
@@ -73,7 +73,7 @@ export async function backfillBatch(o: BackfillBatchDependencies, part: Part): P
   });
 }
 
-/** Returns how many deliveries may be added now. Ends a part that cannot continue. @throws LeaseLost */
+/** Returns how many deliveries may be added now. Marks a part that cannot continue as failed. @throws LeaseLost */
 async function capacityFor(
   tx: pg.PoolClient,
   part: Part,
@@ -106,7 +106,7 @@ function failureOf(
 }
 
 function spanOf(part: Part): RetainedSpan & { topic: string } {
-  // `startBackfill` stored the filter with both times.
+  // `startBackfill` stored both times in the filter.
   const { topic, trigger, from, to } = fromJson(DeliveryFilterSchema, part.filter);
   if (!from || !to) throw new Error('the filter of the backfill has no time');
   return { shopId: part.shopId, topic, trigger, from: timestampDate(from), to: timestampDate(to) };
@@ -114,14 +114,16 @@ function spanOf(part: Part): RetainedSpan & { topic: string } {
 
 interface ShapedPage {
   readonly deliveries: readonly NewDelivery[];
-  /** Number of events of the page, including events whose snapshot no longer exists. */
+  /** Number of events on the page. This includes events whose snapshot no longer exists. */
   readonly events: number;
   readonly nextCursor: string;
 }
 
 type Shape = { topic: string; version: string; subscriptionId: bigint };
 
-/** Reads a page of events and shapes their bodies, up to about 8 MiB. Reads a larger page again with fewer events. */
+/**
+ * Reads a page of events and shapes their bodies, up to about 8 MiB. A larger page is read again, with fewer events.
+ */
 async function shapedPage(
   o: BackfillBatchDependencies,
   span: RetainedSpan & { cursor: string; limit: number },

@@ -3,26 +3,28 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
 
-/** A job pauses while this many deliveries wait in the queue of its subscription. */
+/** Number of waiting deliveries in the queue of a subscription at which a job for it pauses. */
 const MAX_QUEUED = 1_000;
 /** Maximum number of deliveries that one transaction adds. */
 export const BATCH = 200;
 /** Pause of a job whose subscription has a full queue. Milliseconds. */
 const FULL_REST_MS = 1_000;
-/** Pause between two batches, so that a job never uses the database alone. Milliseconds. */
+/** Pause between two batches, so that a job leaves time on the database for other work. Milliseconds. */
 const BATCH_REST_MS = 50;
 /** Pause of a job whose subscription is inactive. Milliseconds. */
 const INACTIVE_REST_MS = 15_000;
 
-/** The number of deliveries that a job may add to a subscription now. */
+/** How many deliveries a job may add to a subscription now. */
 export interface JobCapacity {
-  /** Maximum number of deliveries of the next batch; 0 when it must wait. */
+  /** Maximum number of deliveries in the next batch; 0 when the job must wait. */
   readonly batch: number;
-  /** Time until the next batch, or until the job checks for capacity again. Milliseconds. */
+  /** Time until the next batch, or until the job checks again. Milliseconds. */
   readonly restMs: number;
 }
 
-/** Returns the capacity of a subscription. Limits a job to about the rate at which its receiver accepts deliveries. */
+/**
+ * Returns the capacity for a subscription. It limits a job to about the rate at which the receiver accepts deliveries.
+ */
 export async function capacityOf(
   db: Queryable,
   queue: QueueRef,

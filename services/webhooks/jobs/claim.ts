@@ -13,10 +13,10 @@ export interface Claim {
   readonly token: bigint;
 }
 
-/** The current content of a claimed part. */
+/** A claimed part, with its current content. */
 export interface Part extends Claim {
   readonly kind: 'replay' | 'backfill';
-  /** A `DeliveryFilter`, as stored with the job. */
+  /** The stored `DeliveryFilter` of the job. */
   readonly filter: JsonValue;
   readonly cursor: string;
   readonly startedAt: Date;
@@ -28,8 +28,8 @@ const LEASE_MS = 30_000;
 const STUCK_DAYS = 7;
 
 /**
- * The lease of a part while a process works on a batch. If `next_at` is further away than any pause, the database's clock
- * was set back, and the part is due.
+ * The leases of parts. A process has one while it works on a batch. When `next_at` is further away than any pause, the
+ * database's clock was set back, and the part is due.
  */
 export const PARTS = createJobLease<Claim>({
   table: 'replay_parts',
@@ -50,13 +50,13 @@ export const PARTS = createJobLease<Claim>({
   returning: sql`job.shop_id as "shopId", job.job_id as "jobId", job.subscription_id as "subscriptionId"`,
 });
 
-/** Claims the part that is due next; undefined when none is due. */
+/** Claims the part that is due first. Undefined when none is due. */
 export async function claimPart(pool: pg.Pool): Promise<Claim | undefined> {
   const [claim] = await PARTS.claim<Claim>(pool, 1);
   return claim;
 }
 
-/** Reads the claimed part. @throws LeaseLost when another process owns it now, or the part has ended. */
+/** Reads the claimed part. @throws LeaseLost when another process owns it, or when the part has ended. */
 export async function readPart(db: Queryable, claim: Claim, lock = raw('')): Promise<Part> {
   const { rows } = await db.query<Omit<Part, keyof Claim>>(
     unnamed(sql`
@@ -74,16 +74,16 @@ export function lockPart(tx: Queryable, claim: Claim): Promise<Part> {
   return readPart(tx, claim, raw('for update of p'));
 }
 
-/** The progress of a batch. */
+/** The progress after a batch. */
 export interface Progress {
   readonly cursor: string;
   readonly done: number;
   readonly skipped: number;
-  /** Time until the next batch; undefined after the last batch. Milliseconds. */
+  /** Time until the next batch. Undefined after the last one. Milliseconds. */
   readonly restMs: number | undefined;
 }
 
-/** Stores the progress of a batch, in its transaction. @throws LeaseLost */
+/** Stores the progress of a batch, in the transaction of the batch. @throws LeaseLost */
 export async function noteProgress(tx: Queryable, claim: Claim, p: Progress): Promise<void> {
   const [cursor, done, skipped] = [param(p.cursor), param(p.done), param(p.skipped)];
   const isLast = param(p.restMs === undefined);
@@ -106,7 +106,7 @@ export async function failPart(tx: Queryable, claim: Claim, error: string): Prom
   });
 }
 
-/** A part fails after this many errors in a row. */
+/** Number of errors in a row after which a part fails. */
 const MAX_FAILURES = 5;
 
 /**

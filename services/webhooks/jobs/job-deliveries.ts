@@ -1,7 +1,10 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import type { Claim } from './claim.ts';
 
-/** Stores which deliveries a job has queued, in the transaction of the batch. So users see what became of them. */
+/**
+ * Stores which deliveries a job has queued, in the transaction of the batch. So users can see how these deliveries
+ * ended.
+ */
 export async function noteQueued(
   tx: Queryable,
   { shopId, jobId }: Pick<Claim, 'shopId' | 'jobId'>,

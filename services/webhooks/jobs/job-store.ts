@@ -25,15 +25,15 @@ export interface NewJob {
   readonly shopId: bigint;
   readonly kind: JobKind;
   readonly key: string;
-  /** The filter of the request. A repeat with the same idempotency key must have the same filter. */
+  /** The filter in the request. A repeat with the same idempotency key must have the same one. */
   readonly requested: DeliveryFilter;
-  /** The filter that the job uses. */
+  /** The filter with which the job works. */
   readonly filter: DeliveryFilter;
 }
 
 /**
- * Returns the job that an earlier call with the same key started, if any. Locks the shop until the transaction ends, so
- * that concurrent calls with one key run one after another.
+ * Returns the job that an earlier call with the same idempotency key started; undefined when there is none. Locks the
+ * shop until the transaction ends, so that concurrent calls with one key run one after another.
  *
  * @throws DomainError ALREADY_EXISTS when the earlier call had other content.
  */
@@ -115,7 +115,7 @@ function toJob(row: JobRow): Job {
   return { ...row, filter: fromJson(DeliveryFilterSchema, row.filter) };
 }
 
-/** @throws DomainError NOT_FOUND. */
+/** Reads a job. @throws DomainError NOT_FOUND. */
 export async function readJob(db: Queryable, shopId: bigint, id: bigint): Promise<Job> {
   const { rows } = await db.query<JobRow>(`${JOBS} where j.shop_id = $1 and j.id = $2`, [
     shopId,
@@ -125,7 +125,7 @@ export async function readJob(db: Queryable, shopId: bigint, id: bigint): Promis
   return toJob(rows[0]);
 }
 
-/** Returns jobs of a shop, newest first. Returns one more than `limit` if there are more. */
+/** Reads jobs of a shop, newest first. When there are more than `limit`, returns one more than `limit`. */
 export async function readJobs(
   db: Queryable,
   o: { shopId: bigint; subscriptionId: bigint | null; before: bigint | null; limit: number },
@@ -142,7 +142,8 @@ export async function readJobs(
 }
 
 /**
- * Cancels the running parts of a job. Waits for a batch in progress, whose deliveries are sent.
+ * Cancels the parts of a job that are running. Waits for a batch in progress. Deliveries that the job has already
+ * queued are sent.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -155,14 +156,14 @@ export async function cancelJob(db: Queryable, shopId: bigint, id: bigint): Prom
   return readJob(db, shopId, id);
 }
 
-/** SQL for whether job `o` ended more than $1 days ago. */
+/** SQL condition: job `o` ended more than $1 days ago. */
 const IS_OLD = `o.started_at < now() - $1 * interval '1 day' and not exists (
           select from replay_parts r where r.shop_id = o.shop_id and r.job_id = o.id
              and (r.state = 'running' or r.finished_at >= now() - $1 * interval '1 day'))`;
 
 /**
- * Deletes jobs that ended more than `o.days` ago, and before them which deliveries they queued. Returns whether there may
- * be more of either.
+ * Deletes jobs that ended more than `o.days` ago. Before that, deletes the lists of the deliveries that these jobs
+ * queued. Returns whether there may be more to delete.
  */
 export async function purgeJobs(
   db: Queryable,

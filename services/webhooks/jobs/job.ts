@@ -3,7 +3,7 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { DeliveryFilter } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
 
-/** Maximum number of deliveries or events of one replay or backfill. */
+/** Maximum number of deliveries of one replay, and of events of one backfill. */
 export const MAX_JOB = 100_000;
 
 export type JobKind = 'replay' | 'backfill';
@@ -20,9 +20,9 @@ export interface Job {
   readonly skipped: number;
   readonly startedAt: Date;
   readonly finishedAt: Date | null;
-  /** Why the job failed; empty if it did not fail. */
+  /** Why the job failed; empty when it did not fail. */
   readonly error: string;
-  /** True if it queued deliveries before the service stored which deliveries a job queues. */
+  /** True for a job that queued deliveries before this service began to store the list of a job's deliveries. */
   readonly isUnlisted: boolean;
 }
 
@@ -34,7 +34,7 @@ export function jobNotFound(id: bigint): DomainError {
   );
 }
 
-/** Returns ALREADY_EXISTS for a key that an earlier call used with other content. */
+/** The error for an idempotency key that an earlier call used with other content (ALREADY_EXISTS). */
 export function keyConflict(): DomainError {
   return new DomainError(
     Code.AlreadyExists,

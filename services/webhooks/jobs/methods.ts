@@ -17,9 +17,9 @@ import { backfillPreviewMessage, previewMessage, replayMessage } from './views.t
 export interface JobsContext {
   readonly pool: pg.Pool;
   readonly retained: RetainedEvents;
-  /** Retention of events or of the log, whichever is shorter. Days. */
+  /** How long a job may reach back: the retention of events or of the log, whichever is shorter. Days. */
   readonly keptDays: number;
-  /** Called after a job was started. */
+  /** Called when a job has been started. */
   readonly wake: () => void;
 }
 

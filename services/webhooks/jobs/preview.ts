@@ -12,9 +12,9 @@ export type Unreplayable =
   | 'payload_gone';
 
 export interface Preview {
-  /** At most {@link MAX_JOB}. */
+  /** Number of deliveries that match, at most {@link MAX_JOB}. */
   readonly matched: number;
-  /** Whether there are more, or may be more because the scan ended at its limit. */
+  /** Whether more deliveries match. Also true when more may match, because the scan ended at its limit. */
   readonly isMore: boolean;
   readonly oldestAt: Date | null;
   readonly newestAt: Date | null;
@@ -23,7 +23,7 @@ export interface Preview {
   readonly notReplayable: readonly { readonly reason: Unreplayable; readonly count: number }[];
 }
 
-/** Maximum number of deliveries that a preview scans, whatever the filter. */
+/** Maximum number of deliveries that a preview scans, with any filter. */
 const MAX_SCANNED = 1_000_000;
 
 interface Group {
@@ -34,11 +34,11 @@ interface Group {
   readonly newest: string;
 }
 
-/** If no delivery matches, the statement returns one row with the number of scanned deliveries. */
+/** When no delivery matches, the statement returns one row, with only the number of scanned deliveries. */
 type Row = (Group | { readonly subscriptionId: null }) & { readonly scanned: number };
 
 /**
- * Counts the deliveries of a filter, by subscription and by whether they can be replayed.
+ * Counts the deliveries that match a filter, by subscription and by whether a replay can send them.
  *
  * @param maxScanned maximum number of deliveries to scan; {@link MAX_SCANNED} by default.
  */

@@ -10,17 +10,18 @@ import { capacityOf } from './capacity.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
 import { noteQueued } from './job-deliveries.ts';
 
-/** Maximum number of deliveries that one batch scans, so that the search for a rare state ends. */
+/** Maximum number of deliveries that one batch scans. So the search for a rare state ends. */
 const MAX_SCANNED = 1_000;
 
 /**
- * Queues the next deliveries of a replay again, oldest first. One transaction stores the queued deliveries, the start of
- * the next batch and the progress, so that each delivery is replayed once even after a crash. Returns their number.
+ * Queues the next deliveries of a replay again, oldest first. One transaction stores the queued deliveries, the place
+ * where the next batch begins, and the progress. So each delivery is replayed once, even after a crash. Returns the
+ * number of queued deliveries.
  *
  * Takes only deliveries that had ended when the replay started. So it skips deliveries that this or another replay has
- * sent later.
+ * sent since then.
  *
- * @throws LeaseLost when another process owns the claim now.
+ * @throws LeaseLost when another process owns the claim.
  */
 export function replayBatch(pool: pg.Pool, claim: Claim, o: { offsetMs: number }): Promise<number> {
   return inTransaction(pool, async (tx) => {
@@ -52,11 +53,11 @@ export function replayBatch(pool: pg.Pool, claim: Claim, o: { offsetMs: number }
 
 interface Next {
   readonly ids: readonly string[];
-  /** The next batch starts after this delivery; undefined at the end. */
+  /** The delivery after which the next batch begins; undefined at the end. */
   readonly scannedTo: string | undefined;
 }
 
-/** Finds the next deliveries of the filter. */
+/** Finds the next deliveries that match the filter. */
 async function nextIds(tx: Queryable, part: Part, limit: number): Promise<Next> {
   const { rows } = await tx.query<{ id: string; isMatch: boolean }>(
     unnamed(candidates(part, filterOf(part))),
@@ -82,12 +83,12 @@ select d.id, not d.is_test and d.ended is not null and d.finished_at < ${part.st
   from scanned d order by d.id`;
 }
 
-/** Returns the stored filter of the job, which was valid when the job was started. */
+/** Returns the stored filter of the job. It was validated when the job was started. */
 function filterOf(part: Part): ParsedFilter {
   return parseFilter(fromJson(DeliveryFilterSchema, part.filter));
 }
 
-/** Stores how many deliveries the preview counted and the replay did not send. */
+/** Stores the number of skipped deliveries: those that the preview counted and the replay did not send. */
 async function countSkipped(
   tx: Queryable,
   { shopId, jobId, subscriptionId }: Claim,

@@ -5,7 +5,7 @@ import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_p
 import { systemActor } from '../../platform/identity.ts';
 import { parseEvent } from '../../platform/outbox/parse.ts';
 
-/** Events of one trigger in a range of storage times. */
+/** Selects the events of one trigger that were stored in a period. */
 export interface RetainedSpan {
   readonly shopId: bigint;
   readonly trigger: string;
@@ -14,17 +14,20 @@ export interface RetainedSpan {
 }
 
 export interface RetainedCount {
-  /** At most 100,000. */
+  /** Number of events, at most 100,000. */
   readonly count: number;
   readonly isMore: boolean;
   readonly oldestAt: Date | null;
   readonly newestAt: Date | null;
 }
 
-/** The published events that the returns service still has. Rejects when that service is unavailable. */
+/** Reads the published events that the returns service still stores. Rejects when that service is unavailable. */
 export interface RetainedEvents {
   count(span: RetainedSpan): Promise<RetainedCount>;
-  /** Reads a page, in the order of storage. The last page has an empty cursor; other pages may be empty too. */
+  /**
+   * Reads a page, in the order in which the events were stored. The last page has an empty cursor. Other pages may have
+   * no events, too.
+   */
   read(
     span: RetainedSpan & { readonly cursor: string; readonly limit: number },
   ): Promise<{ events: Event[]; nextCursor: string }>;

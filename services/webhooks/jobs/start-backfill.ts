@@ -16,7 +16,7 @@ import { tooMany } from './start-replay.ts';
 export interface BackfillDependencies {
   readonly pool: pg.Pool;
   readonly retained: RetainedEvents;
-  /** Retention of events or of the log, whichever is shorter. Days. */
+  /** How long a backfill may reach back: the retention of events or of the log, whichever is shorter. Days. */
   readonly keptDays: number;
 }
 
@@ -31,7 +31,7 @@ const DAY_MS = 86_400_000;
 const inputShape = z.object({ subscriptionId: id, from: time.optional(), to: time.optional() });
 
 /**
- * Returns how many retained events a backfill would process.
+ * Returns how many stored events a backfill would send.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION when the subscription is inactive or its topic
  *   does not deliver its trigger.
@@ -44,8 +44,8 @@ export async function previewBackfill(
 }
 
 /**
- * Starts a backfill: counts its events and stores the job. A background loop runs its batches. A repeat with the same key
- * returns the same backfill.
+ * Starts a backfill: counts its events and stores the job. The loop in `worker.ts` runs its batches. A repeat with the
+ * same key returns the same backfill.
  *
  * @throws DomainError as {@link previewBackfill}; ALREADY_EXISTS for a key of another call; FAILED_PRECONDITION also
  *   for too many events, or while another job runs for the subscription.
@@ -96,7 +96,7 @@ async function spanOf(
   return { shopId: input.shopId, topic, trigger, from, to };
 }
 
-/** Returns the time range of the backfill; by default from the oldest retained event until now. */
+/** Returns the period of the backfill. By default it is from the oldest stored event until now. */
 function timeOf(
   requested: { readonly from?: Date | undefined; readonly to?: Date | undefined },
   keptDays: number,

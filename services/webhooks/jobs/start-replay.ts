@@ -8,7 +8,7 @@ import { insertJob, jobOfKey } from './job-store.ts';
 import { type Preview, previewReplay } from './preview.ts';
 
 /**
- * Counts the deliveries that a replay of the filter would send.
+ * Counts the deliveries that a replay with this filter would send.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist.
  */
@@ -43,7 +43,7 @@ export async function startReplay(
   });
 }
 
-/** Returns FAILED_PRECONDITION for a job that would be too large. */
+/** The error for a job that would be too large (FAILED_PRECONDITION). */
 export function tooMany(what: string, things: string) {
   return stateForbids(
     `${what} names more than ${MAX_JOB} ${things}, or too much to count: narrow its time`,

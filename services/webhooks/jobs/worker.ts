@@ -15,14 +15,14 @@ export interface ReplayWorkerOptions extends BackfillBatchDependencies {
 
 /** Maximum time until this process finds a job that another process started. Milliseconds. */
 const IDLE_MS = 2_000;
-/** Pause between two batches of this process, of any job. Milliseconds. */
+/** Pause of this process between two batches, of the same job or not. Milliseconds. */
 const BETWEEN_MS = 20;
 /** Pause after a failed batch. Milliseconds. */
 const RETRY_MS = 5_000;
 
 /**
- * Works on replays and backfills, one batch at a time. Several processes may do so in parallel: each batch needs a claim
- * on its part, and a batch is rolled back if its claim is lost.
+ * Starts the loop that works on replays and backfills, one batch at a time. Several processes may run it in parallel.
+ * Each batch needs a claim on its part. A batch whose claim is lost is rolled back.
  */
 export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } {
   const replayed = o.telemetry.meter.createCounter('webhooks.replayed', {
@@ -52,7 +52,7 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
   });
 }
 
-/** Runs the claimed batch. A failed batch is repeated later. @throws LeaseLost */
+/** Runs the claimed batch. When it fails, it is repeated later. @throws LeaseLost */
 async function batchOf(
   o: BackfillBatchDependencies & { readonly logger: Logger },
   claim: Claim,

@@ -1,16 +1,16 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { occurredAt } from './filter.ts';
 
-/** The waiting or held deliveries of a subscription. */
+/** The deliveries of a subscription that wait or are held. */
 export interface Backlog {
-  /** At most 1,000. */
+  /** Number of these deliveries, at most 1,000. */
   readonly count: number;
   readonly isMore: boolean;
-  /** Time of the oldest waiting event; null when no delivery waits. */
+  /** Time of the event of the oldest of these deliveries; null when there is none. */
   readonly oldestAt: Date | null;
   /**
-   * When the next attempt is due, by the retry clock; in the past when it is due now. Null when no delivery waits, and
-   * for an inactive subscription.
+   * When the next attempt is due, by the retry clock. It is in the past when the attempt is due now. Null when no
+   * delivery waits, and for an inactive subscription.
    */
   readonly nextAttemptAt: Date | null;
 }
@@ -25,9 +25,9 @@ interface Row {
 }
 
 /**
- * Returns the waiting or held deliveries of each subscription of a shop that is not deleted.
+ * Returns the waiting and held deliveries of each subscription of a shop, except deleted ones.
  *
- * @param subscriptionId only of this one.
+ * @param subscriptionId only this subscription.
  */
 export async function backlogsOf(
   db: Queryable,
@@ -54,8 +54,8 @@ function firstOf(condition: string): string {
      order by q.next_attempt_at limit 1`;
 }
 
-// While the circuit of the endpoint is open, the oldest delivery keeps its time, and the others wait for the next probe:
-// see the SQL function unload_queues.
+// While the circuit of the endpoint is open, the oldest delivery keeps its own time, and the others wait for the next
+// probe: see the SQL function unload_queues.
 const BACKLOGS = `
 select s.id, w.count, oldest.id as oldest,
        case when s.status = 'active' then greatest(

@@ -5,17 +5,17 @@ import { type Filter, isMatch, occurredAt } from './filter.ts';
 import { stateOf } from './rows.ts';
 import { sourceOf } from './sources.ts';
 
-/** How many deliveries match a filter. */
+/** The number of deliveries that match a filter. */
 export interface DeliveryCount {
   readonly count: number;
   /** True when more deliveries may match, because the scan ended at its limit. */
   readonly isMore: boolean;
-  /** When the event of the oldest counted delivery happened; null when none matches. */
+  /** Time of the event of the oldest counted delivery; null when none matches. */
   readonly oldestAt: Date | null;
   readonly states: readonly { readonly state: DeliveryState; readonly count: number }[];
 }
 
-/** Maximum number of deliveries that one count scans, newest first. */
+/** Maximum number of deliveries that one count scans. The newest are scanned first. */
 const MAX_COUNTED = 10_000;
 
 interface Row {
@@ -26,7 +26,8 @@ interface Row {
 }
 
 /**
- * Counts the deliveries of a filter by their state. Scans the same rows as the pages of the list, at most 10,000.
+ * Counts the deliveries that match a filter, by their state. Scans the same rows as the pages of the list, at most
+ * 10,000.
  *
  * @param maxCounted maximum number of deliveries to scan.
  */

@@ -3,17 +3,19 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
 
 /**
- * `waiting`, or `held` while the subscription is inactive. Four ends: `delivered` and `exhausted` are decided after an
- * attempt (`delivery/attempt/attempt.ts`), `expired` (held for 30 days) in `delivery/queue/end-waiting.ts`. `dropped`
- * has two causes: the subscription was deleted (`end-waiting.ts`), or an attempt found no body or no secret
- * (`attempt.ts`). Readers see `dropped` from the deletion on, before the end is stored (`stateOf` in `rows.ts`).
+ * The state of a delivery. It is `waiting`, or `held` while the subscription is inactive. It can end in four ways:
+ *
+ * - `delivered` and `exhausted` are decided after an attempt (`delivery/attempt/attempt.ts`).
+ * - `expired` means that it was held for 30 days (`delivery/queue/end-waiting.ts`).
+ * - `dropped` has two causes: the subscription was deleted (`end-waiting.ts`), or an attempt found no body or no secret
+ *   (`attempt.ts`). After a deletion, the log shows `dropped` even before the end is stored (`stateOf` in `rows.ts`).
  */
 export type DeliveryState = 'waiting' | 'held' | 'delivered' | 'exhausted' | 'expired' | 'dropped';
 
 const WEBHOOK_ID_PREFIX = 'msg_';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** Returns the `webhook-id` of a delivery, which is the same for every retry and replay. */
+/** Returns the `webhook-id` of a delivery. Every retry and replay has the same one. */
 export function webhookIdOf(id: string): string {
   return WEBHOOK_ID_PREFIX + id;
 }

@@ -17,30 +17,30 @@ import type { DeliveryState } from './delivery.ts';
 /** Selects deliveries of a shop. All fields must match. */
 export interface Filter {
   readonly shopId: bigint;
-  /** Null for all subscriptions. */
+  /** Only deliveries of these subscriptions; null for all subscriptions. */
   readonly subscriptionIds: readonly bigint[] | null;
-  /** An empty `topic`, `trigger` or `states` matches all. */
+  /** An empty `topic`, `trigger` or `states` matches everything. */
   readonly topic: string;
   readonly trigger: string;
   readonly states: readonly DeliveryState[];
   readonly returnId: bigint | null;
-  /** Only deliveries that this replay or backfill has queued; null for all. */
+  /** Only deliveries that this replay or backfill has queued; null for all deliveries. */
   readonly jobId: bigint | null;
-  /** The first id of the time range, and the first id after it. */
+  /** The first id of the period, and the first id after the period. */
   readonly firstId: string;
   readonly endId: string;
 }
 
 const stateText = enumText(DeliveryStateSchema);
 
-/** Returns the first id of a millisecond. Ids of deliveries start with the time of their event. */
+/** Returns the first id of a millisecond. The id of a delivery begins with the time of its event. */
 export function idAt(time: Date): string {
   const ms = Math.min(Math.max(time.getTime(), 0), 2 ** 48 - 1);
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Returns the time of a delivery's event. */
+/** Returns the time of the event of a delivery. */
 export function occurredAt(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }
@@ -75,13 +75,13 @@ export interface FilterInput {
   readonly jobId?: bigint | undefined;
 }
 
-/** A valid filter whose subscriptions are not resolved yet. */
+/** A valid filter. Its subscriptions have not been looked up yet. */
 export type ParsedFilter = Omit<Filter, 'subscriptionIds' | 'shopId'> & {
   readonly subscriptionId: bigint | null;
   readonly url: string;
 };
 
-/** @throws DomainError INVALID_ARGUMENT with the invalid field. */
+/** Parses a filter. @throws DomainError INVALID_ARGUMENT with the invalid field. */
 export function parseFilter(input: FilterInput): ParsedFilter {
   const { from, to, subscriptionId, url, topic, trigger, returnId, ...rest } = parseInput(
     shape,
@@ -121,9 +121,9 @@ const STATES: ReadonlyMap<StateMessage, DeliveryState> = new Map(
 );
 
 /**
- * Resolves the subscriptions of a filter, including deleted ones, whose log is kept.
+ * Looks up the subscriptions of a filter. Deleted ones are included, because their log is kept.
  *
- * @param o.liveOnly whether to treat a deleted subscription as one that does not exist.
+ * @param o.liveOnly whether a deleted subscription counts as one that does not exist.
  * @throws DomainError NOT_FOUND for a subscription that does not exist.
  */
 export async function resolveFilter(
@@ -148,8 +148,8 @@ export async function resolveFilter(
 }
 
 /**
- * Returns the filter of a list. A list of one subscription checks in its own statement whether that exists, so only the
- * subscriptions of an address are looked up.
+ * Returns the filter of a list. When the filter has one subscription, the statement of the list checks whether it
+ * exists. So only the subscriptions of an address are looked up here.
  *
  * @throws as {@link resolveFilter}, for an address.
  */
@@ -164,7 +164,9 @@ export async function filterOfList(
   return { shopId, subscriptionIds: subscriptionId === null ? null : [subscriptionId], ...rest };
 }
 
-/** SQL for whether a delivery matches the states, the trigger and the topic of a filter. @param state its state. */
+/**
+ * SQL condition: a delivery matches the states, the trigger and the topic of a filter. @param state SQL of its state.
+ */
 export function isMatch(
   filter: Pick<Filter, 'states' | 'trigger' | 'topic'>,
   delivery: string,
@@ -178,7 +180,7 @@ export function isMatch(
      and (${trigger} = '' or ${of}.trigger = ${trigger}) and (${topic} = '' or ${of}.topic = ${topic})`;
 }
 
-/** SQL for whether a delivery `d` is of this return. True if `returnId` is null. */
+/** SQL condition: a delivery `d` is about this return. Always true when `returnId` is null. */
 export function isOfReturn(shopId: bigint, returnId: bigint | null): Sql {
   const id = param(returnId);
   return sql`(${id}::bigint is null or exists (

@@ -13,7 +13,7 @@ import {
   stateOf,
 } from './rows.ts';
 
-/** Maximum number of deliveries of one event in a response: one for each subscription that a shop may have. */
+/** Maximum number of deliveries of one event in a response. A shop has at most this many subscriptions. */
 const MAX_RELATED = 100;
 
 /**
@@ -51,8 +51,9 @@ export async function relatedDeliveries(
 }
 
 /**
- * Returns the deliveries of an event with their attempts; none when it is unknown. The id of the event has its time, and
- * both together are the first part of the ids of its deliveries, so this reads one range of the primary key.
+ * Returns the deliveries of an event with their attempts, or none when the event is unknown. The id of an event
+ * contains its time. The ids of its deliveries begin with this time and the event's id. So this reads one range of the
+ * primary key.
  */
 export async function deliveriesOfEvent(
   db: Queryable,

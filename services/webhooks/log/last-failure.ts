@@ -3,27 +3,28 @@ import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 
 /** The newest failed attempt of a subscription. */
 export interface LastFailure {
-  /** The delivery. */
+  /** Id of the delivery. */
   readonly id: string;
   readonly startedAt: Date;
-  /** HTTP status; 0 without a response. */
+  /** HTTP status; 0 when there was no response. */
   readonly status: number;
   readonly error: string;
   readonly url: string;
-  /** The first characters of the body of the response; empty without one. */
+  /** The beginning of the body of the response; empty when there was none. */
   readonly responseExcerpt: string;
 }
 
-/** Characters of a response that are returned. */
+/** Maximum length of the excerpt of a response. Characters. */
 const EXCERPT = 200;
-/** Maximum number of retried deliveries that are searched, those first whose next attempt is last. */
+/** Maximum number of retried deliveries that are searched. Those whose next attempt is latest are searched first. */
 const MAX_RETRIED = 50;
-/** Maximum number of deliveries that are searched for an exhausted one, newest first. */
+/** Maximum number of logged deliveries that are searched for an exhausted one. The newest are searched first. */
 const MAX_LOGGED = 200;
 
 /**
- * Returns the newest failed attempt of a subscription that fails; undefined if its deliveries are gone from the log. While
- * the circuit of the endpoint is open, only the oldest delivery is attempted, so that it is searched, too.
+ * Returns the newest failed attempt of a subscription that fails. Undefined when its deliveries are no longer in the
+ * log. While the circuit of the endpoint is open, only the oldest delivery is attempted, so this delivery is searched,
+ * too.
  */
 export async function lastFailure(
   db: Queryable,

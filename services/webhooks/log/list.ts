@@ -8,21 +8,21 @@ import { type HydratedRow, hydrated, type LoggedDelivery, logged, stateOf } from
 import { sourceOf } from './sources.ts';
 
 export interface PageRequest {
-  /** Where the previous page ended, from its cursor; empty for the first page. */
+  /** Where the previous page ended; empty for the first page. */
   readonly cursor: string;
   readonly limit: number;
   readonly withBodies: boolean;
-  /** Treat a deleted subscription as one that does not exist. */
+  /** Whether a deleted subscription counts as one that does not exist. */
   readonly liveOnly?: boolean;
 }
 
 /**
- * Returns a page of deliveries, newest event first, and where the next page begins, for its cursor. A page that is not
- * the last may be shorter than its limit, or empty, because it scans at most 5,000 deliveries. One statement reads the
- * page with its attempts, so all are of one snapshot.
+ * Returns a page of deliveries, newest event first, and the place where the next page begins. A page scans at most
+ * 5,000 deliveries. So a page that is not the last may be shorter than its limit, or empty. One statement reads the
+ * deliveries and their attempts, so that both are from one snapshot.
  *
- * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue, and NOT_FOUND if none of the filter's
- *   subscriptions exists.
+ * @throws DomainError INVALID_ARGUMENT for a cursor that this service did not issue; NOT_FOUND when none of the
+ *   filter's subscriptions exists.
  */
 export async function listDeliveries(
   pool: pg.Pool,
@@ -51,8 +51,8 @@ function idOfCursor(cursor: string): string {
 }
 
 /**
- * Reads one delivery more than the page has, so that the caller knows whether another page follows. `scannedTo` is set
- * if the scan ended at its limit. `isKnown` says whether one of the filter's subscriptions exists.
+ * Reads one delivery more than the page has. If it exists, another page follows. `scannedTo` is set when the scan ended
+ * at its limit. `isKnown` says whether one of the filter's subscriptions exists.
  */
 async function readPage(
   db: Queryable,
@@ -89,7 +89,9 @@ async function readPage(
   return { rows: found, scannedTo, isKnown: first?.isKnown === true };
 }
 
-/** A delivery of the page with what was scanned. Without a delivery, its columns are null. */
+/**
+ * A delivery of the page, and facts about the scan. When no delivery was found, the columns of the delivery are null.
+ */
 interface PageRow extends Omit<HydratedRow, 'id'> {
   readonly id: string | null;
   readonly scannedTo: string | null;

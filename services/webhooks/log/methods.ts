@@ -36,7 +36,7 @@ const MAX_HOURS = 168;
 const VERSION = /^\d{4}-\d{2}$/;
 const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
-/** The RPCs of the log, and of the replay of one delivery. */
+/** The RPCs of the log, and the RPC that replays one delivery. */
 export function logMethods({ pool, clock }: LogContext) {
   return {
     async listDeliveries(request) {

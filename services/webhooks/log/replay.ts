@@ -8,13 +8,13 @@ import { getDelivery } from './get.ts';
 import type { LoggedDelivery } from './rows.ts';
 
 /**
- * Queues a finished delivery again, with the whole retry schedule: with the same `webhook-id` and the same bytes, to the
- * current address of the subscription. The delivery is held if the subscription is inactive.
+ * Queues a finished delivery again. It gets the whole retry schedule. It keeps its `webhook-id` and bytes, and is sent
+ * to the current address of the subscription. It is held when the subscription is inactive.
  *
- * @param o.subscriptionId the subscription that the delivery must have, which must exist; 0 for any subscription.
+ * @param o.subscriptionId the subscription of the delivery; it must exist. 0 allows any subscription.
  * @param o.key idempotency key. A repeated call returns the delivery of the first call in its current state.
  * @param o.offsetMs offset of the retry clock.
- * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is already waiting, its payload is gone or its
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the delivery already waits, its payload is gone, or its
  *   subscription was deleted.
  */
 export function replayDelivery(
@@ -37,7 +37,7 @@ export function replayDelivery(
     if (found.isDeleted && o.subscriptionId !== 0n) throw subscriptionNotFound(o.subscriptionId);
     requireReplayable(found, key);
     const started = await requeue(tx, { shopId, ids: [id], offsetMs, key });
-    // Another transaction committed first: an earlier try of this call, another replay, or a redaction.
+    // Another transaction was first: an earlier try of this call, another replay, or a redaction.
     if (started.length === 0) requireReplayable(await readForReplay(tx, shopId, id), key);
     return getDelivery(tx, { shopId, id, withBody: false });
   });
@@ -51,7 +51,7 @@ interface Replayable {
   readonly replayKey: string | null;
 }
 
-/** Reads the delivery. Locks its subscription first, so that the subscription does not change before the commit. */
+/** Reads the delivery. First locks its subscription, which then does not change before the commit. */
 async function readForReplay(
   tx: Queryable,
   shopId: bigint,

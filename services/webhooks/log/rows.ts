@@ -1,7 +1,7 @@
 import { type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
 import type { DeliveryState } from './delivery.ts';
 
-/** A delivery in the form of the log. */
+/** A delivery as the log shows it. */
 export interface DeliveryRow {
   readonly id: string;
   readonly subscriptionId: bigint;
@@ -10,7 +10,7 @@ export interface DeliveryRow {
   readonly topic: string;
   readonly state: DeliveryState;
   readonly createdAt: Date;
-  /** By the retry clock; null when the delivery does not wait. */
+  /** When the next attempt is due, by the retry clock; null when the delivery does not wait. */
   readonly nextAttemptAt: Date | null;
   readonly apiVersion: string;
   readonly returnId: bigint | null;
@@ -44,14 +44,17 @@ export interface LoggedDelivery {
   readonly attempts: readonly AttemptRow[];
 }
 
-/** Maximum size of the payloads in one response. Later payloads are left out. */
+/** Maximum size of the payloads in one response. Payloads above it are left out. Bytes. */
 const BODIES_BYTES = 16 * 1024 * 1024;
 
 /** SQL for the columns of `deliveries` that {@link hydrated} needs. */
 export const LOGGED_COLUMNS = sql`d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
   d.created_at, d.finished_at`;
 
-/** SQL for the state of a delivery of subscription `s`. The state of a queued delivery depends on the subscription. */
+/**
+ * SQL for the state of a delivery of subscription `s`. The state of a delivery that has not ended depends on the
+ * subscription.
+ */
 export const stateOf = (delivery: string): Sql => sql`coalesce(${raw(delivery)}.ended, case
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
@@ -88,10 +91,13 @@ select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.t
 /** Maximum number of attempts of a delivery in a response. */
 const SHOWN_ATTEMPTS_MAX = 50;
 
-/** An attempt as JSON of the database. */
+/** An attempt in the form of JSON from the database. */
 type StoredAttempt = Omit<AttemptRow, 'startedAt'> & { readonly startedAt: string };
 
-/** SQL that joins the last attempts of deliveries `d`, oldest first, as JSON: one statement reads a page with them. */
+/**
+ * SQL that joins the last attempts of deliveries `d` as JSON, oldest first. So one statement reads a page and its
+ * attempts.
+ */
 function attemptsOf(shop: Param, o: { readonly withHeaders: boolean }): Sql {
   const headers = raw(o.withHeaders ? 'l.response_headers' : `''`);
   return sql`

@@ -3,11 +3,11 @@ import { rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
 import type { Filter } from './filter.ts';
 import { LOGGED_COLUMNS } from './rows.ts';
 
-/** Maximum number of deliveries that one page scans, so that the search for a rare state ends. */
+/** Maximum number of deliveries that one page scans. So the search for a rare state ends. */
 const MAX_SCANNED = 5_000;
 /** Maximum number of waiting deliveries of each subscription that one page scans. */
 const MAX_SCANNED_QUEUED = 500;
-/** Maximum number of bodies of one return that one page scans, newest first. */
+/** Maximum number of bodies of one return that one page scans. The newest are scanned first. */
 const MAX_SCANNED_BODIES = 2_000;
 
 /** The rows that a read of the log scans. */
@@ -20,11 +20,11 @@ export interface Source {
 const QUEUED: readonly string[] = ['waiting', 'held'];
 
 /**
- * Chooses the rows to scan: the deliveries of a job, the events of a return, the queue, the deliveries of a subscription,
- * or all deliveries.
+ * Chooses which rows are scanned: the deliveries of a job, those of the events of a return, the queue, the deliveries
+ * of a subscription, or all deliveries.
  *
- * @param o.limit size of the page. @param o.scanned maximum number of rows of every source; by default as many as a page
- *   of that source needs.
+ * @param o.limit size of the page.
+ * @param o.scanned maximum number of rows from any source; by default as many as a page from this source needs.
  */
 export function sourceOf(
   filter: Filter,
@@ -47,8 +47,9 @@ export function sourceOf(
 
 type SourceSql = (filter: Filter, scanned: number) => Sql;
 
-// In a return, in a job and in the queue: without the inner limit, PostgreSQL may read all deliveries to join them.
-// The page may begin in the middle of an event, whose bodies may have higher ids than the first delivery of the page.
+// For a return, a job and the queue there is an inner limit. Without it, PostgreSQL may read all deliveries for the
+// join. The page may begin in the middle of an event, whose bodies may have higher ids than the first delivery of the
+// page.
 const ofReturn: SourceSql = ({ shopId, returnId, firstId, endId }, scanned) => {
   const [shop, limit] = [param(shopId), param(scanned)];
   const bodies = sql`

@@ -3,22 +3,25 @@ import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
 import { subscriptionNotFound } from '../subscriptions/subscription.ts';
 import { idAt } from './filter.ts';
 
-/** The deliveries whose event happened in one hour. */
+/** The numbers of deliveries whose events occurred in one hour. */
 export interface HourCount {
   readonly startsAt: Date;
   readonly delivered: number;
-  /** Exhausted or expired. */
+  /** Number of deliveries that are exhausted or have expired. */
   readonly failed: number;
-  /** Waiting or held. */
+  /** Number of deliveries that wait or are held. */
   readonly waiting: number;
-  /** Those that wait, and whose last attempt failed. */
+  /** Number of those that wait and whose last attempt failed. */
   readonly retrying: number;
   /** True when the hour had more deliveries than were counted. */
   readonly isMore: boolean;
 }
 
 const HOUR_MS = 3_600_000;
-/** Maximum number of deliveries of an hour that are counted, newest first. So the statement reads a bounded part. */
+/**
+ * Maximum number of deliveries of an hour that are counted, newest first. So the number of rows that the statement
+ * reads is bounded.
+ */
 const MAX_OF_HOUR = 10_000;
 
 interface Hour {
@@ -34,9 +37,11 @@ const hourRows = rowsOf<Hour>({
 });
 
 /**
- * Counts the deliveries of the last hours, oldest first, without test events. One statement over ranges of ids.
+ * Counts the deliveries of the last hours, oldest first. Test events do not count. It is one statement over ranges of
+ * ids.
  *
- * @param o.subscriptionId null for all subscriptions. @param o.hours the current hour included.
+ * @param o.subscriptionId null for all subscriptions.
+ * @param o.hours number of hours, including the current one.
  */
 export async function countByHour(
   db: Queryable,
@@ -82,7 +87,9 @@ export async function countByHour(
   });
 }
 
-/** Requires a subscription of the shop; its log is kept after it was deleted. @throws DomainError NOT_FOUND. */
+/**
+ * Requires that the shop has or had this subscription. The log of a deleted one is kept. @throws DomainError NOT_FOUND.
+ */
 export async function requireLogged(
   db: Queryable,
   { shopId, subscriptionId }: { readonly shopId: bigint; readonly subscriptionId: bigint },

@@ -12,21 +12,23 @@ export interface Post {
 }
 
 /**
- * Idle connections are closed before common servers close them, unless the receiver's `Keep-Alive` header has a longer
- * time. Milliseconds.
+ * How long an idle connection stays open. It is shorter than with common servers, so that they do not close it first. A
+ * receiver's `Keep-Alive` header may ask for a longer time. Milliseconds.
  */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
-/** Maximum age of a connection. A new one resolves the name and checks the certificate again. Milliseconds. */
+/**
+ * Maximum age of a connection. For a new one, the name is resolved and the certificate is checked again. Milliseconds.
+ */
 const MAX_AGE_MS = 300_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /**
- * Maximum number of bytes of one response, including bytes that no handler gets: chunk sizes and their extensions, blank
- * lines and trailers. The body has a lower limit.
+ * Maximum number of bytes of one response on the wire. It includes bytes that no handler gets: chunk sizes and their
+ * extensions, blank lines and trailers. The limit for the body is lower.
  */
 const MAX_WIRE_BYTES = 256 * 1024;
 
-/** One connection with its HTTP/1.1 client: one request at a time, no reconnect. */
+/** One connection with its HTTP/1.1 client. It sends one request at a time, and does not reconnect. */
 export class Connection {
   readonly origin: string;
   readonly #socket: Socket;
@@ -35,7 +37,7 @@ export class Connection {
   #current: ResponseReader | undefined;
   #bytesBefore = 0;
 
-  /** @param onClose called once when the socket is closed by either side. */
+  /** @param onClose called once, when either side has closed the socket. */
   constructor(origin: string, socket: Socket, onClose: (connection: Connection) => void) {
     this.origin = origin;
     this.#socket = socket;
@@ -46,11 +48,11 @@ export class Connection {
       maxHeaderSize: MAX_HEADER_BYTES,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: MAX_KEEP_ALIVE_MS,
-      // The deadline of the attempt covers all phases.
+      // The deadline of the attempt includes all phases, so the client needs no time limits.
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_options, callback) {
-        // The microtask runs after the client is ready for the response.
+        // In a microtask, because the client must first be ready for the response.
         queueMicrotask(() => {
           if (isTaken) return callback(new ConnectionLost('the connection was closed'), null);
           isTaken = true;
@@ -61,7 +63,10 @@ export class Connection {
     socket.once('close', () => onClose(this));
   }
 
-  /** Whether another request may follow. Valid only in an event loop tick after the end of the response. */
+  /**
+   * Whether another request may follow. The value is correct only in a later event loop tick than the end of the
+   * response.
+   */
   get isReusable(): boolean {
     return (
       !this.#socket.destroyed && !this.isWriting && performance.now() - this.#openedAt < MAX_AGE_MS
@@ -69,14 +74,14 @@ export class Connection {
   }
 
   /**
-   * Whether the request is still being written after its response. The rest would be sent before the next request. With
-   * TLS the socket usually reports the end of a write one or two ticks after the response.
+   * Whether the request is still being written although its response has ended. The rest would be sent before the next
+   * request. With TLS, the socket usually reports the end of a write one or two ticks after the response.
    */
   get isWriting(): boolean {
     return !this.#socket.destroyed && this.#socket.writableLength > 0;
   }
 
-  /** Sends a request and reads the response. Never rejects: see `error` of the response. */
+  /** Sends a request and reads the response. Never rejects: a failure is the `error` of the response. */
   post(request: Post, deadline: Deadline): Promise<ResponseReader> {
     const { path, headers, body } = request;
     return new Promise((resolve) => {
@@ -99,7 +104,7 @@ export class Connection {
   }
 
   destroy(reason: Error): void {
-    // The response ends first, so that the caller does not wait for the socket.
+    // End the response first, so that its reader does not wait for the socket.
     this.#current?.fail(reason);
     this.#client.destroy(reason, () => {});
     this.#socket.destroy();

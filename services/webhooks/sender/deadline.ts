@@ -1,6 +1,6 @@
 import { TooLate } from '../../platform/outbound/failure.ts';
 
-/** The deadline of one attempt. When it passes, it stops the current step. */
+/** The deadline of one attempt. It stops the step that is running when it passes. */
 export class Deadline {
   readonly #timer: NodeJS.Timeout;
   #stopCurrent: ((reason: TooLate) => void) | undefined;
@@ -18,7 +18,10 @@ export class Deadline {
     return this.#reason !== undefined;
   }
 
-  /** Sets the function that stops the current step at the deadline. Calls it immediately if the deadline has passed. */
+  /**
+   * Sets the function that stops the current step at the deadline. When the deadline has already passed, it is called
+   * at once.
+   */
   guard(stop: (reason: TooLate) => void): void {
     this.#stopCurrent = stop;
     if (this.#reason) stop(this.#reason);

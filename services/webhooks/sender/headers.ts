@@ -5,27 +5,29 @@ import { sign } from '../../platform/outbound/signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
 
-/** Values for the headers of one attempt. */
+/** The values from which the headers of one attempt are made. */
 export interface HeaderSource {
   readonly webhookId: string;
   readonly trigger: string;
   readonly eventId: string;
   readonly apiVersion: string;
-  /** HTTP date on which the version retires; undefined while it is active. */
+  /** HTTP date on which the version is retired; undefined while the version is active. */
   readonly sunset: string | undefined;
-  /** The return's revision, by which receivers order events; 0 when the event is not about one return. */
+  /** Revision of the return, by which receivers order events; 0 when the event is not about one return. */
   readonly revision: bigint;
   readonly traceparent: string;
   /** Whether the shop is a sandbox. */
   readonly sandbox: boolean;
   /** Whether the event is a test event. */
   readonly test: boolean;
-  /** The valid secrets, see `signingKeyOf`. */
+  /** The keys of the valid secrets, see `signingKeyOf`. */
   readonly keys: readonly KeyObject[];
   readonly body: Uint8Array;
 }
 
-/** Returns the headers of one attempt (Standard Webhooks and our own). `at` is the real time of the attempt. */
+/**
+ * Returns the headers of one attempt: those of Standard Webhooks, and our own. `at` is the real time of the attempt.
+ */
 export function attemptHeaders(source: HeaderSource, at: Date): Record<string, string> {
   const timestamp = Math.floor(at.getTime() / 1_000);
   const { webhookId: id, body } = source;

@@ -2,9 +2,9 @@ import type { Meter } from '@opentelemetry/api';
 import type { Pool } from './pool.ts';
 
 export interface SenderMetrics {
-  /** Counts a request that was sent again on a new connection, because the receiver had closed the kept one. */
+  /** Counts a request that was sent again on a new connection, because the receiver had closed the idle one. */
   requestResent(): void;
-  /** Counts an attempt whose address is not allowed, by its text or after its name was resolved. */
+  /** Counts an attempt whose address is not allowed. `url`: by its text. `connect`: after its name was resolved. */
   notAllowed(stage: 'url' | 'connect'): void;
   opened(): void;
   /** Counts an attempt that was not made because this process has no socket left. @param code such as `EMFILE`. */

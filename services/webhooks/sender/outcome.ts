@@ -4,15 +4,15 @@ import { packHeaders } from './response-headers.ts';
 import type { ResponseReader } from './response-reader.ts';
 
 /**
- * Durations of the parts of an attempt in whole milliseconds. Null for parts that did not end or did not happen. On a
- * kept connection there is no name resolution, connect or handshake.
+ * Durations of the parts of an attempt, in whole milliseconds. Null for parts that did not end or did not happen. On a
+ * reused connection there is no name resolution, connect or handshake.
  */
 export interface Timing {
-  /** The name's resolution. */
+  /** Duration of the name resolution. */
   readonly dnsMs: number | null;
-  /** The TCP connection. */
+  /** Duration of the TCP connect. */
   readonly connectMs: number | null;
-  /** The TLS handshake. */
+  /** Duration of the TLS handshake. */
   readonly tlsMs: number | null;
   /** From the end of writing the request to the first byte of the response. */
   readonly waitMs: number | null;
@@ -22,12 +22,15 @@ export interface Timing {
 
 /** The outcome of one attempt. */
 export interface AttemptOutcome {
-  /** `gone` is a 410, `throttled` a 429, `timeout` an attempt that ran out of time. */
+  /** `gone` is a 410. `throttled` is a 429. `timeout` is an attempt that reached its time limit. */
   readonly result: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly timing: Timing;
-  /** HTTP status; 0 without a response. An incomplete response has a status but is a failure. Its headers still apply. */
+  /**
+   * HTTP status; 0 when there was no response. When the response is incomplete, the attempt is a failure, but the
+   * status and headers are those that arrived.
+   */
   readonly status: number;
   /** The error in our own words; empty on success. */
   readonly error: string;
@@ -48,7 +51,7 @@ export const NO_TIMING: Timing = {
   readMs: null,
 };
 
-/** The timing while the attempt runs, in fractions of milliseconds. */
+/** The timing during the attempt, in fractions of milliseconds. */
 export type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
 
 /** An outcome without its times. */
@@ -66,9 +69,9 @@ function isSuccess(status: number): boolean {
 }
 
 /**
- * Returns the outcome for a response. Sets its part of the timing.
+ * Returns the outcome for a response. Fills in the parts of the timing that belong to the response.
  *
- * @param now the time to compare dates with if the response has no `Date` header.
+ * @param now the time with which dates are compared when the response has no `Date` header.
  */
 export function outcomeOf(response: ResponseReader, timing: Opening, now: Date): Rest {
   const { status, sentAt, beganAt, endedAt, error } = response;
@@ -93,7 +96,7 @@ export function outcomeOf(response: ResponseReader, timing: Opening, now: Date):
   };
 }
 
-/** Returns the outcome for a failure, by default with the text of {@link describeFailure}. */
+/** Returns the outcome for a failure. Its text is by default that of {@link describeFailure}. */
 export function failed(error: unknown, text = describeFailure(error)): Rest {
   return {
     result: isTimeout(error) ? 'timeout' : 'failed',
@@ -105,7 +108,7 @@ export function failed(error: unknown, text = describeFailure(error)): Rest {
   };
 }
 
-/** Rounds to whole milliseconds, in place. */
+/** Rounds all durations to whole milliseconds, in place. */
 export function round(timing: Opening): void {
   timing.dnsMs = timing.dnsMs === null ? null : Math.round(timing.dnsMs);
   timing.connectMs = timing.connectMs === null ? null : Math.round(timing.connectMs);

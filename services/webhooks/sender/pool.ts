@@ -2,21 +2,24 @@ import { ConnectionLost } from '../../platform/outbound/failure.ts';
 import type { Connection } from './connection.ts';
 
 /**
- * Maximum number of idle connections of all origins: about as many as are usually in flight. Unused connections close by
- * their age. There is no limit per origin, because many endpoints may share an origin, and the next burst needs the
- * connections of the last one.
+ * Maximum number of idle connections, over all origins: about as many as are usually in flight. Unused connections are
+ * closed because of their age. There is no limit for each origin, because many endpoints may share an origin, and the
+ * next burst needs the connections of the last one.
  */
 const MAX_IDLE = 512;
-/** After this many event loop ticks a write has ended, unless the receiver does not read. */
+/** Number of event loop ticks after which a write has certainly ended, unless the receiver does not read. */
 const MAX_WRITING_TICKS = 5;
-/** Interval at which responses are checked for bytes that no handler gets. Milliseconds. */
+/** Interval at which open responses are checked for bytes that no handler gets. Milliseconds. */
 const CHECK_MS = 1_000;
 
-/** Errors for planned closes, created once, because a stack trace costs more than a close. */
+/**
+ * The errors for connections that are closed on purpose. They are created once, because a stack trace costs more than a
+ * close.
+ */
 const NOT_NEEDED = new ConnectionLost('no longer needed');
 const NOT_REUSABLE = new ConnectionLost('not reusable');
 
-/** Keeps connections alive between requests, with a limit in number and age. */
+/** Keeps connections open between requests. Their number and age are limited. */
 export class Pool {
   readonly #busy = new Set<Connection>();
   readonly #idle = new IdleConnections();
@@ -30,7 +33,7 @@ export class Pool {
     this.#checking.unref();
   }
 
-  /** Takes the most recently used idle connection to an origin; undefined without one. */
+  /** Takes the idle connection to an origin that was used last. Undefined when there is none. */
   take(origin: string): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop(origin);
@@ -52,7 +55,7 @@ export class Pool {
   /**
    * Keeps a connection after its use, or closes it.
    *
-   * @param ticks maximum number of event loop ticks to wait for the end of a write.
+   * @param ticks maximum number of event loop ticks to wait until a write ends.
    */
   giveBack(connection: Connection, ticks = MAX_WRITING_TICKS): void {
     if (!this.#busy.has(connection)) return;
@@ -101,7 +104,7 @@ function stopping(): ConnectionLost {
 
 /** Connections that no request uses. */
 class IdleConnections {
-  /** The connection that has been idle for the longest time is first. */
+  /** All idle connections. The one that has been idle for the longest time is first. */
   readonly #all = new Set<Connection>();
   /** The same connections by origin. */
   readonly #stacks = new Map<string, Connection[]>();
@@ -132,7 +135,7 @@ class IdleConnections {
   remove(connection: Connection): void {
     if (!this.#all.delete(connection)) return;
     const stack = this.#stacks.get(connection.origin) ?? [];
-    // Connections that are closed because of their age are at the front.
+    // Search from the front, because connections that are closed because of their age are there.
     const index = stack.indexOf(connection);
     if (index >= 0) stack.splice(index, 1);
     if (stack.length === 0) this.#stacks.delete(connection.origin);

@@ -32,7 +32,7 @@ import { Pool } from './pool.ts';
 import type { ResponseReader } from './response-reader.ts';
 import { createTargets, type Target } from './target.ts';
 
-/** Time limit from the resolution of the name to the last byte of the response. Milliseconds. */
+/** Time limit of an attempt, from the resolution of the name to the last byte of the response. Milliseconds. */
 export const ATTEMPT_MS = 15_000;
 /** Time limit until the connection is open and encrypted. Milliseconds. */
 const CONNECT_MS = 10_000;
@@ -47,8 +47,9 @@ export type Send = (sending: Sending) => Promise<AttemptOutcome>;
 
 export interface Sender {
   /**
-   * Makes one attempt: an HTTP POST with a total deadline. Every failure is an outcome of the attempt. Success is any
-   * 2xx that is read to its end (or to our limit) in time. A redirect is a failure.
+   * Makes one attempt: an HTTP POST with one deadline for all steps. Every failure is an outcome, and not an error. The
+   * attempt succeeds with any 2xx that is read to its end (or to our limit) before the deadline. A redirect is a
+   * failure.
    *
    * @throws only NoSocketLeft, which does not count as an attempt.
    */
@@ -64,7 +65,7 @@ export interface SenderOptions {
   readonly resolve?: Resolve;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
-  /** Current time for responses without a `Date` header; by default the time of this machine. */
+  /** The current time, for responses without a `Date` header. By default that of this machine. */
   readonly now?: () => Date;
   /** How connections are opened (tests). */
   readonly dial?: Dial;
@@ -80,7 +81,10 @@ interface Parts extends OpenOptions {
   readonly now: () => Date;
 }
 
-/** Creates the HTTP client of deliveries. It connects to public addresses only and keeps connections alive. */
+/**
+ * Creates the HTTP client for deliveries. It connects only to public addresses, and keeps connections open between
+ * requests.
+ */
 export function createSender(o: SenderOptions): Sender {
   const pool = new Pool();
   const parts: Parts = {
@@ -123,7 +127,7 @@ async function attempt(sending: Sending, parts: Parts): Promise<AttemptOutcome> 
     if (isNoSocketLeft(error)) {
       const shortage = new NoSocketLeft(error);
       parts.metrics.noSocketLeft(shortage.code);
-      // Idle connections use sockets that other requests need.
+      // Close idle connections, because other requests need their sockets.
       parts.pool.closeIdle();
       throw shortage;
     }
@@ -141,7 +145,10 @@ interface OneRequest {
   readonly timing: Opening;
 }
 
-/** Sends the request on a kept connection if there is one. If that connection is closed, sends it on a new one. */
+/**
+ * Sends the request on an idle connection if there is one. When the receiver has closed it, sends the request on a new
+ * one.
+ */
 async function requestOver(parts: Parts, o: OneRequest): Promise<ResponseReader> {
   const kept = parts.pool.take(o.target.origin);
   if (kept) {
@@ -164,12 +171,12 @@ function post(
   return connection.post({ path: target.path, headers, body }, deadline);
 }
 
-/** Errors on a connection that the receiver has closed, or is closing. */
+/** Error codes of a connection that the receiver has closed or is closing. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Whether the receiver closed a kept connection before the first byte of a response. It may close an idle connection at
- * any time. The request is then sent again, as browsers do. Its webhook-id makes that safe.
+ * Whether the receiver closed a reused connection before the first byte of a response. It may close an idle connection
+ * at any time. The request is then sent again, as browsers do. This is safe because of its webhook-id.
  */
 function wasClosedBefore(response: ResponseReader): boolean {
   return response.beganAt === undefined && CLOSED.has(codeOf(response.error));

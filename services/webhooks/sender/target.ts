@@ -14,10 +14,11 @@ export interface Target {
 const MAX_TARGETS = 2_000;
 
 /**
- * Checks URLs before each attempt. Caches valid URLs, because the result for a text does not change. Only the ports of
- * this stack can change, so they are checked each time.
+ * Creates the check of URLs before each attempt. Valid URLs are cached, because the result for a text does not change.
+ * Only the ports of this stack can change, so they are checked each time.
  *
- * @returns a function that returns the target, or the reason why it is not allowed, as text that follows "it".
+ * @returns a function that returns the target. When the URL is not allowed, it returns the reason, as the text after
+ *   "it".
  */
 export function createTargets(policy: UrlPolicy): (text: string) => Target | string {
   const cache = new Map<string, Target>();

@@ -2,8 +2,9 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 
 /**
- * Returns the ids of the shop's other subscriptions with the same address, topic and trigger, ascending. Two equal ones
- * are allowed: each sends every event, under a `webhook-id` of its own. Mostly somebody created one twice.
+ * Returns the ids of the shop's other subscriptions with the same address, topic and trigger, ascending. Equal
+ * subscriptions are allowed: each sends every event, with a `webhook-id` of its own. But usually somebody created one
+ * twice by mistake.
  */
 export async function equalSubscriptions(
   db: Queryable,

@@ -4,23 +4,27 @@ import { idAt, occurredAt } from '../log/filter.ts';
 import type { Subscription } from './subscription.ts';
 import { COLUMNS } from './subscription-store.ts';
 
-/** How the deliveries of a subscription fare. */
+/** How well the deliveries of a subscription work. */
 export interface Health {
   /**
-   * Deliveries of events of the last 24 hours that count, of the newest 200: those that were attempted and, while the
-   * subscription has failures since its last success, all. Its circuit may be open then, so that most wait unattempted.
-   * Of a delivery that ended or was attempted before {@link countedSince} nothing counts.
+   * Number of deliveries that count, of the newest 200 whose events occurred in the last 24 hours. Normally only
+   * deliveries that were attempted count. While the subscription has failures since its last success, all count,
+   * because its circuit may be open and most deliveries then wait without an attempt. What happened before
+   * {@link countedSince} does not count.
    */
   readonly counted: number;
-  /** Those of them that were delivered. */
+  /** Number of the counted deliveries that were delivered. */
   readonly delivered: number;
-  /** When the address changed or a user activated the subscription, within the last 24 hours; null otherwise. */
+  /**
+   * When the address was changed or a user activated the subscription, if that was in the last 24 hours; null
+   * otherwise.
+   */
   readonly countedSince: Date | null;
   /** Time of the event of the oldest waiting or held delivery; null when no delivery waits. */
   readonly oldestWaitingAt: Date | null;
-  /** Since when the circuit of its endpoint is open, by the retry clock; null while it is closed. */
+  /** When the circuit of the endpoint opened, by the retry clock; null while it is closed. */
   readonly pausedSince: Date | null;
-  /** The API version of the shop's payloads, as it is served today. */
+  /** The API version in which the shop gets its payloads today. */
   readonly payloadVersion: string;
 }
 
@@ -29,14 +33,14 @@ const DAY_MS = 86_400_000;
 const MAX_COUNTED = 200;
 
 interface Row extends Subscription, Omit<Health, 'oldestWaitingAt' | 'payloadVersion'> {
-  /** The oldest waiting or held delivery. */
+  /** Id of the oldest waiting or held delivery. */
   readonly oldestId: string | null;
   readonly chosenVersion: string | null;
 }
 
 /**
- * Returns subscriptions of a shop with their health, by ascending id: all, or the one with this id if it exists. One
- * statement, over indexes only.
+ * Returns subscriptions of a shop with their health, by ascending id: all of them, or only the one with an id. It is
+ * one statement, which reads only indexes.
  *
  * @param o.today the current day of the version calendar.
  */
@@ -54,7 +58,8 @@ export async function readWithHealth(
   }));
 }
 
-// A waiting delivery that was attempted, and after a change at the new address. Only then its attempts are read.
+// SQL condition: a waiting delivery was attempted. After a change of the address, only attempts at the new address
+// count; only then the attempts are read.
 const WAS_ATTEMPTED = `q.attempts > 0 and (h.since is null or exists (
             select from attempts a where a.shop_id = $1 and a.delivery_id = q.id and a.started_at >= h.since))`;
 

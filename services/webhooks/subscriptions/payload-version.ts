@@ -2,7 +2,7 @@ import { newestActive, payloadVersionServed, supportedVersions } from '../../con
 import { invalidField, stateForbids } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** Returns the version of a shop's payloads; by default the newest active version. */
+/** Returns the version of a shop's payloads. It is the newest active version when the shop has chosen none. */
 export async function payloadVersion(db: Queryable, shopId: bigint, today: Date): Promise<string> {
   const { rows } = await db.query<{ version: string }>(
     'select version from payload_versions where shop_id = $1',
@@ -11,7 +11,10 @@ export async function payloadVersion(db: Queryable, shopId: bigint, today: Date)
   return rows[0]?.version ?? newestActive(today);
 }
 
-/** Returns the version that shapes a shop's payloads today: a retired version is served as the oldest supported one. */
+/**
+ * Returns the version in which the shop gets its payloads today. In place of a retired version, this is the oldest
+ * supported one.
+ */
 export async function servedPayloadVersion(
   db: Queryable,
   shopId: bigint,
@@ -21,13 +24,14 @@ export async function servedPayloadVersion(
 }
 
 /**
- * Sets the version for payloads of later events (interface: Versioning, rules 8 and 9). Members who may manage webhooks
- * choose it in the portal, operators with `npm run admin -- payload-version set`. `createShop` sets the first one.
+ * Sets the version for the payloads of later events (interface: Versioning, rules 8 and 9). Members who may manage
+ * webhooks choose it in the portal, operators with `npm run admin -- payload-version set`. `createShop` sets the first
+ * one.
  *
- * @param o.expected the version that the caller saw; empty for any.
- * @returns the version before.
+ * @param o.expected the version that the caller saw; empty to set the version in any case.
+ * @returns the previous version.
  * @throws DomainError INVALID_ARGUMENT for `unstable` and for versions that are not supported today;
- *   FAILED_PRECONDITION when the version is not the expected one.
+ *   FAILED_PRECONDITION when the current version is not the expected one.
  */
 export async function setPayloadVersion(
   db: Queryable,

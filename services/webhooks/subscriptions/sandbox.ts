@@ -1,7 +1,10 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { raw, type Sql, sql } from '../../platform/sql.ts';
 
-/** Sets whether a shop is a sandbox: attempts that are read from now on have the header of sandboxes, or lose it. */
+/**
+ * Sets whether a shop is a sandbox. Deliveries of a sandbox have a header. The change affects deliveries that are read
+ * from the table after it.
+ */
 export async function setSandbox(
   db: Queryable,
   { shopId, sandbox }: { readonly shopId: bigint; readonly sandbox: boolean },
@@ -12,6 +15,6 @@ export async function setSandbox(
   await db.query(statement, [shopId]);
 }
 
-/** SQL for whether the shop of `row` is a sandbox. */
+/** SQL condition: the shop of `row` is a sandbox. */
 export const isSandboxShop = (row: string): Sql =>
   sql`exists (select from sandbox_shops b where b.shop_id = ${raw(row)}.shop_id)`;

@@ -12,15 +12,15 @@ import type { ChosenValues, SubscriptionChange } from './subscription.ts';
 export const MAX_SUBSCRIPTIONS = 100;
 
 /**
- * Maximum number of active subscriptions of a shop to one host for one topic and trigger. A host does not have to agree
- * to a subscription, so without this limit it could get a hundred copies of one event.
+ * Maximum number of active subscriptions of a shop to one host for one topic and trigger. A host need not agree to a
+ * subscription. Without this limit it could get a hundred copies of one event.
  */
 export const MAX_ACTIVE_PER_HOST = 5;
 
-/** Returns the host of a URL for the limit; undefined for URLs without a limit. */
+/** Returns the host of a URL, to which the limit applies; undefined for a URL without a limit. */
 export type LimitedHost = (url: string) => string | undefined;
 
-/** URLs that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
+/** Creates the function. URLs that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
 export function limitedHostOf(policy: UrlPolicy): LimitedHost {
   return (url) => {
     const check = checkUrl(url, policy);
@@ -29,8 +29,8 @@ export function limitedHostOf(policy: UrlPolicy): LimitedHost {
 }
 
 /**
- * Returns the host in one spelling: lower case, punycode, without port and final dot; IPv4-mapped IPv6 addresses as IPv4.
- * Undefined for a text that is not a URL.
+ * Returns the host of a URL in one spelling: lower case, punycode, without port and final dot, and IPv4-mapped IPv6
+ * addresses as IPv4. Undefined for a text that is no URL.
  */
 export function canonicalHost(url: string): string | undefined {
   const host = URL.parse(url)?.hostname.replace(/\.$/, '');
@@ -39,7 +39,10 @@ export function canonicalHost(url: string): string | undefined {
   return isIP(literal) === 0 ? host : ipaddr.process(literal).toString();
 }
 
-/** Lets only one transaction at a time add or activate subscriptions of a shop, so that its limits are exact. */
+/**
+ * Locks the subscriptions of a shop, so that only one transaction at a time adds or activates one. So the limits are
+ * exact.
+ */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query(
     `select pg_advisory_xact_lock(hashtextextended('webhooks:quota:' || $1::text, 0))`,
@@ -48,7 +51,7 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
 }
 
 /**
- * Rejects the subscription after the hundredth. The caller must have called {@link lockQuota}.
+ * Rejects a new subscription of a shop that already has a hundred. The caller must have called {@link lockQuota}.
  *
  * @throws DomainError RESOURCE_EXHAUSTED with the limit.
  */
@@ -66,10 +69,10 @@ export async function requireCapacity(tx: Queryable, shopId: bigint): Promise<vo
   }
 }
 
-/** A subscription that is about to become active. */
+/** A subscription that will become active in this transaction. */
 export interface Candidate {
   readonly shopId: bigint;
-  /** Undefined for a new subscription. */
+  /** Id of the subscription; undefined for a new one. */
   readonly id?: bigint;
   readonly topic: string;
   readonly trigger: string;
@@ -77,7 +80,7 @@ export interface Candidate {
 }
 
 /**
- * Rejects the sixth active subscription to a host. The caller must have called {@link lockQuota}.
+ * Rejects a sixth active subscription to a host. The caller must have called {@link lockQuota}.
  *
  * @throws DomainError RESOURCE_EXHAUSTED with the limit.
  */
@@ -98,7 +101,7 @@ export async function requireCapacityAtHost(
   if (atHost.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host);
 }
 
-/** {@link requireCapacityAtHost}, if the change adds an active subscription to a host, topic or trigger. */
+/** Calls {@link requireCapacityAtHost} when a change adds an active subscription to a host, topic or trigger. */
 export async function requireCapacityFor(
   tx: Queryable,
   { shopId, id }: { shopId: bigint; id: bigint },
@@ -119,7 +122,7 @@ export async function requireCapacityFor(
   if (!isCounted) await requireCapacityAtHost(tx, { shopId, id, ...after }, limitedHost);
 }
 
-/** @param host host in its canonical form. */
+/** The error for a host at its limit. @param host host in its canonical form. */
 export function hostLimitReached(host: string): DomainError {
   return new DomainError(
     Code.ResourceExhausted,

@@ -43,7 +43,7 @@ export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<
   return rows;
 }
 
-/** @throws DomainError NOT_FOUND. */
+/** Reads a subscription. @throws DomainError NOT_FOUND. */
 export async function getSubscription(
   db: Queryable,
   shopId: bigint,
@@ -69,11 +69,11 @@ interface NewSubscription {
 }
 
 /**
- * Stores a new subscription with a secret, once per idempotency key. A repeat returns both as they are now, and the ids
- * of subscriptions that are equal to it.
+ * Stores a new subscription with a secret, once for each idempotency key. A repeat returns both in their current state,
+ * and the ids of subscriptions that are equal to this one.
  *
  * @throws DomainError RESOURCE_EXHAUSTED at the limit of the shop or of the host; IDEMPOTENCY_CONFLICT; NOT_FOUND for a
- *   repeat when it was deleted.
+ *   repeat, when the subscription was deleted.
  */
 export function createSubscription(
   pool: pg.Pool,
@@ -114,15 +114,14 @@ async function insertSubscription(
 }
 
 /**
- * Changes a subscription. Waiting deliveries go to the new address. Deliveries of an inactive subscription are held until
- * it is active again. A new topic or trigger applies to later events. Writes one queue row, whatever the length of the
- * queue. A repeat with the same idempotency key has no effect.
+ * Changes a subscription. Waiting deliveries are sent to the new address. Deliveries of an inactive subscription are
+ * held until it is active again. A new topic or trigger applies to later events. It writes one row for the queue,
+ * whatever the length of the queue is. A repeat with the same idempotency key has no effect.
  *
  * @param o.offsetMs offset of the retry clock.
- * @returns the subscription, the ids of those that are equal to it now, and its values before the change; without them
- *   for a repeat.
- * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED at the limit of its host. A change that keeps host and status
- *   does not count.
+ * @returns the subscription, the ids of those that are equal to it now, and its values before the change. A repeat
+ *   returns no values.
+ * @throws DomainError NOT_FOUND; RESOURCE_EXHAUSTED at the limit of its host, unless the change keeps host and status.
  */
 export function updateSubscription(
   pool: pg.Pool,
@@ -138,13 +137,13 @@ export function updateSubscription(
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
     const isFirst = await claimKey(tx, o.use, id);
-    // This lock always comes before the lock of the subscription.
+    // This lock must come before the lock of the subscription, as everywhere.
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
     if (!isFirst) return readUpdated(tx, target);
     await requireCapacityFor(tx, target, { ...o, before });
-    // This lock always comes before the lock of the endpoint. Otherwise a transaction that waits for the queue would
-    // block the recording of results.
+    // This lock must come before the lock of the endpoint. Otherwise a transaction that waits for the queue would block
+    // the recording of results.
     await lockQueue(tx, { shopId, subscriptionId: id });
     const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
     const status = o.fields.status ?? before.status;
@@ -168,7 +167,8 @@ export function updateSubscription(
         o.fields.trigger,
         endpointId,
         status,
-        // After a new address or an activation by a user, the subscription has no failures, and its health begins again.
+        // After a new address, or an activation by a user, the subscription counts as having no failures, and its
+        // health begins again.
         endpointId !== before.endpointId || isActivated,
         o.offsetMs,
         o.fields.description,
@@ -219,7 +219,7 @@ export function deleteSubscription(
   });
 }
 
-/** A subscription that stays unchanged until the locking transaction ends. */
+/** A subscription that cannot change until the transaction that locked it ends. */
 export interface LockedSubscription {
   readonly topic: string;
   readonly trigger: string;
@@ -227,8 +227,8 @@ export interface LockedSubscription {
 }
 
 /**
- * Locks the subscription until the caller's transaction ends. A change or a deletion waits for the lock; other readers do
- * not. Returns undefined when the subscription does not exist.
+ * Locks the subscription until the transaction ends. A change or deletion waits for this lock; other transactions with
+ * the same lock do not. Returns undefined when the subscription does not exist.
  */
 export async function lockSubscriptionShared(
   tx: Queryable,
@@ -248,8 +248,8 @@ interface LockedRow extends ChosenValues {
 }
 
 /**
- * Locks the row of the subscription. The recording of results locks the same row, so the two never overlap. Fan-out locks
- * only the queue.
+ * Locks the row of the subscription. The recording of results locks the same row, so the two never run at the same
+ * time. Fan-out locks only the queue.
  *
  * @throws DomainError NOT_FOUND.
  */

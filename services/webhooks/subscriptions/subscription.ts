@@ -8,7 +8,7 @@ import { parseDescription } from './description.ts';
 
 export type Status = 'active' | 'inactive';
 
-/** A stored subscription: the URL for the events of one topic and trigger. */
+/** A stored subscription: the URL to which the events of one topic and trigger are sent. */
 export interface Subscription {
   readonly id: bigint;
   readonly topic: string;
@@ -18,21 +18,21 @@ export interface Subscription {
   /** What it is for, in the words of the shop; empty for none. */
   readonly description: string;
   readonly inactiveReason: string;
-  /** When it became inactive, by the retry clock; null when it is active. */
+  /** When it became inactive, by the retry clock; null while it is active. */
   readonly inactiveSince: Date | null;
-  /** Failures since the last success, and the time of the first one, by the retry clock. */
+  /** Number of failures since the last success, and the time of the first of them, by the retry clock. */
   readonly failures: number;
   readonly failingSince: Date | null;
-  /** Percentage of the last warning before it becomes inactive; 0 without one. */
+  /** Percentage of the last warning before it becomes inactive; 0 when there was none. */
   readonly warnedPercent: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** When a signing secret was last shown, and to whom; all null when none was. */
+  /** When and to whom a signing secret was last shown. All are null when none was ever shown. */
   readonly secretShownAt: Date | null;
   readonly secretShownKind: string | null;
   readonly secretShownId: string | null;
   readonly secretShownName: string | null;
-  /** Until when former secrets sign, too; null when only the newest signs. */
+  /** Until when former secrets also sign; null when only the newest one signs. */
   readonly formerSecretsUntil: Date | null;
 }
 
@@ -42,18 +42,18 @@ export type ChosenValues = Pick<
   'topic' | 'trigger' | 'url' | 'status' | 'description'
 >;
 
-/** Fields that a caller may set. */
+/** The fields that a caller may set in a new subscription. */
 export interface SubscriptionFields {
   readonly topic: string;
   readonly trigger: string;
   readonly url: string;
-  /** Undefined keeps the stored status. For a new subscription it means `active`. */
+  /** Undefined keeps the stored status. A new subscription then becomes `active`. */
   readonly status: Status | undefined;
   /** Empty for none. */
   readonly description: string;
 }
 
-/** Fields that a caller may change. Undefined keeps the stored value. */
+/** The fields that a caller may change. Undefined keeps the stored value. */
 export type SubscriptionChange = {
   readonly [K in keyof SubscriptionFields]?: SubscriptionFields[K] | undefined;
 };
@@ -119,7 +119,7 @@ function parseStatus(status: SubscriptionStatus): Status | undefined {
   }
 }
 
-/** @throws DomainError INVALID_ARGUMENT with the field and its allowed values. */
+/** Requires an allowed value. @throws DomainError INVALID_ARGUMENT with the field and its allowed values. */
 export function requireOneOf(field: string, value: string, allowed: readonly string[]): void {
   if (!allowed.includes(value)) throw invalidField(field, `must be one of ${allowed.join(', ')}`);
 }

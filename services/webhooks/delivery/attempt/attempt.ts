@@ -21,12 +21,12 @@ export interface AttemptOptions {
 }
 
 /**
- * Signs and sends one delivery, once, as part of the trace of its event. Resolves to the result to record. Rejects when
- * the attempt cannot be made, for example because the keyring lacks a key.
+ * Signs and sends one delivery, once, as a part of the trace of its event. Resolves to the result, which must be
+ * recorded. Rejects when the attempt cannot be made, for example because the keyring lacks a key.
  */
 export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<AttemptResult> {
   const { body } = due;
-  // Without a body or a secret no request is sent, and the subscription has no failure.
+  // Without a body or a secret, no request is sent. This does not count as a failure of the subscription.
   if (!body || !due.encryptedSecrets) {
     return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
   }

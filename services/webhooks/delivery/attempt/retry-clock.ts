@@ -1,9 +1,9 @@
 /**
- * The clock of retries, held deliveries and failing days: the database's clock plus an offset that only
- * tests and the local stack move. Leases and `webhook-timestamp` use real time.
+ * The clock for retries, held deliveries and days of failures. It is the clock of the database plus an offset, which
+ * only tests and the local stack change. Leases and `webhook-timestamp` use the real time.
  */
 export interface RetryClock {
-  /** The time by which the retry clock is ahead of real time. Milliseconds. */
+  /** How far the retry clock is ahead of the real time. Milliseconds. */
   offsetMs(): number;
   /** Moves the retry clock forward. @throws RangeError when `seconds` is negative or not finite. */
   advance(seconds: number): void;

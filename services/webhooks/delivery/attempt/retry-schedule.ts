@@ -4,7 +4,7 @@ const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** Pauses after the first, second … failed attempt. Milliseconds. */
+/** Pauses after the first failed attempt, the second, and so on. Milliseconds. */
 const PAUSES_MS: readonly number[] = [
   5 * SECOND_MS,
   30 * SECOND_MS,
@@ -22,12 +22,12 @@ const PAUSES_MS: readonly number[] = [
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
 /**
- * Returns the pause after a failed attempt: the pause of the schedule, or a longer one that the receiver requested.
+ * Returns the pause after a failed attempt. It is that of the schedule, or a longer one that the receiver requested.
  *
  * @param failed number of attempts since the delivery was last queued, at least 1.
  * @param retryAfterMs pause that the receiver requested, see `parseRetryAfter`.
  * @param random 0 to 1.
- * @returns milliseconds, or undefined when no attempt is left.
+ * @returns milliseconds; undefined when no attempt is left.
  */
 export function pauseAfter(
   failed: number,
@@ -44,8 +44,8 @@ const MIN_RESCHEDULE_MS = MINUTE_MS;
 const MAX_RESCHEDULE_MS = 10 * MINUTE_MS;
 
 /**
- * Returns the pause of a delivery whose attempt this process could not make. It is as long as the delivery has waited so
- * far, so the total doubles. Milliseconds.
+ * Returns the pause of a delivery whose attempt this process could not make. It is as long as the delivery has already
+ * waited, so that the total wait doubles. Milliseconds.
  */
 export function reschedulePause(waitedMs: number): number {
   return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
@@ -55,8 +55,8 @@ const MIN_NO_SOCKET_MS = SECOND_MS;
 const MAX_NO_SOCKET_MS = MINUTE_MS;
 
 /**
- * Returns the pause of a delivery for which this process had no socket: the time that the delivery has waited so far, at
- * most a minute, plus a random part. Milliseconds.
+ * Returns the pause of a delivery for which this process had no socket. It is as long as the delivery has already
+ * waited, at most a minute, plus a random part. Milliseconds.
  */
 export function noSocketPause(waitedMs: number): number {
   return addedJitter(Math.min(Math.max(waitedMs, MIN_NO_SOCKET_MS), MAX_NO_SOCKET_MS));

@@ -1,22 +1,23 @@
-/** Maximum number of retries per second in this process, of endpoints that have just begun to fail. */
+/** Maximum number of retries per second in this process, for endpoints that have just begun to fail. */
 export const RETRIES_PER_SECOND = 50;
 
-/** Longer pauses are not changed, because they have enough jitter. Milliseconds. */
+/** Pauses above this are not changed, because their jitter is large enough. Milliseconds. */
 const MAX_PAUSE_MS = 400_000;
 /**
- * Maximum delay of a retry. If every second until then is full, the retry gets a random second. Milliseconds.
+ * Maximum time by which a retry is delayed. When all seconds until then are full, the retry gets a random one of them.
+ * Milliseconds.
  */
 const MAX_DELAY_MS = 300_000;
 const SECOND_MS = 1_000;
 
 export interface RetrySlots {
-  /** Returns the same pause, or a longer one that ends in the next second that is not full. Milliseconds. */
+  /** Returns this pause, or a longer one that ends in the next second with a free slot. Milliseconds. */
   take(pauseMs: number): number;
 }
 
 /**
- * Spreads the retries of endpoints that start to fail together. Jitter separates them by only a few seconds, and
- * thousands of concurrent retries would delay every other delivery.
+ * Spreads the retries of endpoints that begin to fail at the same time. Their jitter is only a few seconds, and
+ * thousands of concurrent retries would delay all other deliveries.
  *
  * @param now a monotonic clock. Milliseconds.
  */

@@ -27,22 +27,24 @@ export interface RunnerOptions extends AttemptOptions {
 }
 
 /**
- * The retries of an endpoint are spread until it has this many failures in a row. Later its limit of attempts in flight
- * and its circuit limit them.
+ * Number of failures in a row from which the retries of an endpoint are not spread any more. From then on, its circuit
+ * and its limit of attempts in flight bound them.
  */
 const FIRST_FAILURES = 3;
 
-/** After a lack of sockets no delivery is read for this time, while attempts in flight free theirs. Milliseconds. */
+/**
+ * How long no delivery is read after a lack of sockets, so that attempts in flight can release theirs. Milliseconds.
+ */
 const SHORTAGE_MS = 500;
 const LOG_EVERY_MS = 10_000;
 
-/** Runs attempts in parallel, so that no endpoint waits for another. */
+/** Runs attempts in parallel. No endpoint waits for another one. */
 export class AttemptRunner {
   readonly #o: RunnerOptions;
   readonly #open = new Set<Promise<void>>();
   readonly #retrySlots = createRetrySlots();
   readonly #seldom = logSeldom(LOG_EVERY_MS);
-  /** No attempt should start before this time, because this process has no sockets left. */
+  /** No attempt starts before this time, because this process has no sockets left. */
   #shortUntilMs = 0;
 
   constructor(o: RunnerOptions) {
@@ -70,7 +72,7 @@ export class AttemptRunner {
     this.#open.add(running);
   }
 
-  /** Whether this process had no socket left a moment ago, so that no attempt should start. */
+  /** Whether this process had no socket left a moment ago. Then no attempt should start. */
   isShortOfSockets(): boolean {
     return performance.now() < this.#shortUntilMs;
   }
@@ -98,7 +100,7 @@ export class AttemptRunner {
     }
   }
 
-  /** Logs why this process could not make the attempt. Returns the pause of the delivery. Milliseconds. */
+  /** Logs why this process could not make an attempt. Returns the pause of the delivery. Milliseconds. */
   #pauseAfter(error: unknown, due: Due): number {
     const waitedMs = this.#o.loader.retryNowMs() - due.queuedAtMs;
     if (error instanceof NoSocketLeft) {
@@ -117,7 +119,7 @@ export class AttemptRunner {
     );
   }
 
-  /** Spreads the retries of endpoints that start to fail at the same time. */
+  /** Spreads the retry of a failed delivery, when its endpoint has just begun to fail. */
   #spread(result: AttemptResult, endpointKey: string): AttemptResult {
     const failures = this.#o.active.endpoints.health(endpointKey)?.failures ?? 0;
     const isRetried = result.sent !== undefined && result.ended === null;

@@ -6,31 +6,37 @@ import {
   START_IN_FLIGHT,
 } from './in-flight-limit.ts';
 
-/** How many attempts an endpoint may have in flight, and whether its circuit is open. Times by the retry clock, ms. */
+/**
+ * How many attempts an endpoint may have in flight, and whether its circuit is open. All times are by the retry clock,
+ * in milliseconds.
+ */
 export interface EndpointHealth {
-  /** See `in-flight-limit.ts`. Stored as `flight_cap`. */
+  /** Maximum number of attempts in flight, see `in-flight-limit.ts`. The column is `flight_cap`. */
   readonly maxInFlight: number;
-  /** Failures since the last success, and when the first of them was. */
+  /** Number of failures since the last success, and the time of the first of them. */
   readonly failures: number;
   readonly failingSinceMs: number | null;
-  /** The first deliveries that failed since then. Contains only as many as are necessary to open the circuit. */
+  /**
+   * The first deliveries that failed since the last success. The list has only as many as are needed to open the
+   * circuit.
+   */
   readonly failed: readonly string[];
   readonly circuit: Circuit | null;
 }
 
-/** An open circuit. Only probes are sent to the endpoint, as in the state that others call half-open. */
+/** An open circuit. The endpoint gets only probes, as in the state that other systems call half-open. */
 export interface Circuit {
   readonly openedAtMs: number;
-  /** When the next probe is due, unless the oldest delivery is due earlier. */
+  /** The time of the next probe. When the oldest delivery is due earlier, the probe is made then. */
   readonly pausedUntilMs: number;
 }
 
-/** A circuit opens after this many failures in a row, of this many deliveries, over at least this time. */
+/** Conditions for opening a circuit: this many failures in a row, of this many deliveries, over at least this time. */
 const OPEN_FAILURES = 10;
 const OPEN_DELIVERIES = 3;
 const OPEN_AFTER_MS = 5_000;
 
-/** The pause between two probes is a tenth of the outage, within these bounds. */
+/** The pause between two probes: a part of the outage so far, within bounds. */
 const PROBE_SHARE = 0.1;
 const MIN_PROBE_MS = 30_000;
 const MAX_PROBE_MS = 600_000;
@@ -48,13 +54,13 @@ export interface AttemptEffect {
   readonly result: AttemptOutcome['result'];
   readonly status: number;
   readonly deliveryId: string;
-  /** By the retry clock. Milliseconds. */
+  /** When the attempt ended, by the retry clock. Milliseconds. */
   readonly atMs: number;
 }
 
 /**
- * Returns the health of an endpoint after an attempt. A success closes the circuit, and enough failures in a row open it.
- * Both also change the limit of attempts in flight. Returns the same object when the health did not change.
+ * Returns the health of an endpoint after an attempt. A success closes the circuit. Enough failures in a row open it.
+ * Both also change the limit of attempts in flight. Returns the same object when nothing changed.
  */
 export function afterAttempt(health: EndpointHealth, effect: AttemptEffect): EndpointHealth {
   return effect.result === 'delivered' ? afterSuccess(health) : afterFailure(health, effect);
@@ -68,7 +74,8 @@ function afterSuccess(health: EndpointHealth): EndpointHealth {
 
 function afterFailure(health: EndpointHealth, effect: AttemptEffect): EndpointHealth {
   const failures = health.failures + 1;
-  // The time is never later than this failure, even if the database's clock was set back in between.
+  // At the latest the time of this failure, because the database's clock may have been set back since the first
+  // failure.
   const failingSinceMs = Math.min(health.failingSinceMs ?? effect.atMs, effect.atMs);
   const failed =
     health.failed.length >= OPEN_DELIVERIES || health.failed.includes(effect.deliveryId)
@@ -92,24 +99,27 @@ function paused(circuit: Circuit | null, { atMs }: AttemptEffect): Circuit {
   return { openedAtMs, pausedUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
-/** The maximum number of open requests of an endpoint: one probe while its circuit is open. */
+/** The maximum number of open requests to an endpoint. It is one probe while its circuit is open. */
 export function maxOpen(health: EndpointHealth): number {
   return health.circuit ? 1 : health.maxInFlight;
 }
 
-/** The same health with the next probe at this time, unless it is earlier. @param atMs by the retry clock. */
+/**
+ * Returns the health with the next probe at this time. A probe that is due earlier stays. @param atMs by the retry
+ * clock.
+ */
 export function withProbeAt(health: EndpointHealth, atMs: number): EndpointHealth {
   const { circuit } = health;
   if (!circuit || circuit.pausedUntilMs <= atMs) return health;
   return { ...health, circuit: { ...circuit, pausedUntilMs: atMs } };
 }
 
-/** Tolerance that is greater than the difference between the clocks of two processes. Milliseconds. */
+/** Tolerance for the difference between the clocks of two processes, which is smaller. Milliseconds. */
 const TOLERANCE_MS = 2_000;
 
 /**
- * Returns the time of the next probe. If the stored time is further away than any pause, the database's clock was set
- * back, and the probe is due.
+ * Returns the time of the next probe. A stored time that is further away than any pause shows that the database's clock
+ * was set back. Then the probe is due now.
  *
  * @param nowMs by the retry clock.
  */

@@ -1,19 +1,19 @@
 import type { EndpointHealth } from './circuit-breaker.ts';
 
-/** A change of an endpoint's health, to be recorded. */
+/** A change of the health of an endpoint. It must be recorded. */
 export interface EndpointChange {
   readonly shopId: bigint;
   readonly endpointId: bigint;
   readonly shard: number;
-  /** Token of the shard's lease at the time of the change. */
+  /** Token of the lease of the endpoint's shard, at the time of the change. */
   readonly token: bigint;
   readonly health: EndpointHealth;
 }
 
-/** The latest unrecorded change of health of each endpoint. */
+/** For each endpoint, its latest health that is not recorded yet. */
 export interface HealthChanges {
   set(endpointKey: string, change: EndpointChange): void;
-  /** Removes and returns all changes. The caller records them. */
+  /** Removes and returns all changes. The caller must record them. */
   take(): EndpointChange[];
 }
 

@@ -1,15 +1,15 @@
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 
-/** First value and maximum of the limit of attempts in flight of one endpoint. */
+/** The first value and the maximum of an endpoint's limit of attempts in flight. */
 export const START_IN_FLIGHT = 2;
 export const MAX_IN_FLIGHT = 8;
 
-/** Returns the limit after a success: one more. */
+/** Returns the limit after a success: one more, up to the maximum. */
 export function raisedLimit(maxInFlight: number): number {
   return Math.min(maxInFlight + 1, MAX_IN_FLIGHT);
 }
 
-/** Returns the limit after a failure: half for a timeout, 429 or 5xx, otherwise the same. */
+/** Returns the limit after a failure. A timeout, a 429 or a 5xx halves it. Other failures do not change it. */
 export function limitAfterFailure(
   maxInFlight: number,
   { result, status }: Pick<AttemptOutcome, 'result' | 'status'>,

@@ -16,8 +16,8 @@ interface Endpoint {
 }
 
 /**
- * Resets the health of an endpoint that a user has repaired, including failures that are not recorded yet. Has no effect
- * when another process sends to the endpoint.
+ * Resets the health of an endpoint that a user has repaired. Failures that are not recorded yet are forgotten, too. Has
+ * no effect when another process sends to the endpoint.
  */
 export function resetHealth(o: HealthOptions, { shopId, endpointId }: Endpoint): void {
   const endpointKey = endpointKeyOf({ shopId, endpointId });
@@ -29,8 +29,8 @@ export function resetHealth(o: HealthOptions, { shopId, endpointId }: Endpoint):
 }
 
 /**
- * Makes the next probe of an open circuit due. Has no effect when the circuit is closed, or when another process sends to
- * the endpoint.
+ * Makes the next probe of an open circuit due now. Has no effect when the circuit is closed, or when another process
+ * sends to the endpoint.
  *
  * @param retryNowMs current time of the retry clock.
  */
@@ -43,7 +43,7 @@ export function probeNow(
   const shard = shardOf(endpointId);
   const token = o.shards.tokenOf(shard);
   const health = token === undefined ? undefined : o.active.probeNow(endpointKey, retryNowMs);
-  // An older change of the health that is not recorded yet would pause the circuit again.
+  // Record this change. An older change that is not recorded yet would pause the circuit again.
   if (health && token !== undefined) {
     o.healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health });
   }

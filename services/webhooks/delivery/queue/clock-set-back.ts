@@ -1,11 +1,13 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 
-/** A stored time further in the future than this dates from before the database's clock was set back. Milliseconds. */
+/**
+ * A stored time that is further in the future than this is from before the database's clock was set back. Milliseconds.
+ */
 const AHEAD_MS = 2_000;
 /** Maximum number of deliveries that one statement corrects. */
 const MAX_ROWS = 2_000;
 
-/** The shards to correct, and the offset of the retry clock. */
+/** The shards whose rows are corrected, and the offset of the retry clock. */
 export interface Affected {
   readonly shards: readonly number[];
   readonly offsetMs: number;
@@ -13,8 +15,8 @@ export interface Affected {
 
 /**
  * Corrects retries whose pause started in the future, because the database's clock was set back later. They wait for
- * their whole pause again, from now. So a retry is late by at most its own pause, and never early. The rows themselves
- * show that the clock was set back, and corrected rows are not found again.
+ * their whole pause again, from now. So a retry is late by at most its own pause, and never early. Only the rows
+ * themselves show that the clock was set back, and a corrected row does not show it any more.
  *
  * Skips rows that another transaction is writing. The next call finds them.
  *
@@ -30,8 +32,8 @@ export async function restartWaits(db: Queryable, o: Affected): Promise<boolean>
 }
 
 // The statement waits for no lock, so the order of its locks does not matter. It finds rows by the index on
-// `scheduled_at`, then by ctid, whatever the statistics are. The update uses `clock_timestamp()`: if the process was
-// frozen, `now()` is the old start of the transaction, and the retry would be early.
+// `scheduled_at` and then by ctid, whatever the statistics are. The update uses `clock_timestamp()`: when the process
+// was frozen, `now()` is the old start of the transaction, and the retry would be early.
 const RESTART_WAITS = `
 with ahead as materialized (
   select q.ctid as at, q.shop_id, q.subscription_id from queue q
@@ -61,8 +63,8 @@ with ahead as materialized (
 select count(*)::int as count from locked`;
 
 /**
- * Marks queues ready that have a fresh delivery with a time in the future. Such a delivery was queued before the
- * database's clock was set back, and is due. Costs one index access per waiting queue.
+ * Marks as ready the queues with a fresh delivery whose time is in the future. Such a delivery was queued before the
+ * database's clock was set back, and is due. Each waiting queue costs one index access.
  */
 export async function markFreshReady(db: Queryable, o: Affected): Promise<void> {
   await db.query({ name: 'mark-fresh-ready', text: MARK_FRESH, values: [o.shards, o.offsetMs] });

@@ -16,13 +16,15 @@ export interface ClockStepsOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** Detects steps of the database's clock, and limits their effect on deliveries. */
+/** Detects steps of the database's clock, and limits what they do to deliveries. */
 export interface ClockSteps {
-  /** The current time of the retry clock, as in the database. */
+  /** The current time of the retry clock, as the database computes it. */
   retryNowMs(): number;
-  /** Logs and counts a step. After a step the queues in memory are read from their start. */
+  /**
+   * Takes a reading of the clock. Logs and counts a step. After a step, the queues in memory are read from their start.
+   */
   note(reading: ClockReading): void;
-  /** Corrects times from before the clock was set back, every few seconds. Returns whether there is more to correct. */
+  /** Every few seconds, corrects times from before the clock was set back. Returns whether there is more to correct. */
   correct(shards: readonly number[]): Promise<boolean>;
 }
 
@@ -31,7 +33,7 @@ const CORRECT_EVERY_MS = 5_000;
 export function createClockSteps(o: ClockStepsOptions): ClockSteps {
   const { databaseClock } = o;
   let correctAtMs = 0;
-  /** Shards whose fresh deliveries were checked since the last step, and since this process took the shard. */
+  /** Shards whose fresh deliveries were already checked: since the last step, and since this process took the shard. */
   let checked: ReadonlySet<number> = new Set();
 
   return {

@@ -1,30 +1,32 @@
-/** A reading of the database's clock between two readings of this process's monotonic clock. Milliseconds. */
+/**
+ * A reading of the database's clock, with the times of this process's monotonic clock before and after. Milliseconds.
+ */
 export interface ClockReading {
   readonly startedMs: number;
   readonly endedMs: number;
-  /** The database's clock at some moment between the two. Milliseconds since 1970. */
+  /** The database's clock at some moment in between. Milliseconds since 1970. */
   readonly databaseMs: number;
 }
 
-/** An estimate of the database's clock: the monotonic clock plus a skew, which is measured regularly. */
+/** An estimate of the database's clock. It is the monotonic clock plus a skew, which is measured regularly. */
 export interface DatabaseClock {
   /** Milliseconds since 1970. */
   nowMs(): number;
   /**
    * Measures the skew.
    *
-   * @returns the step of the database's clock since the last reading; 0 without a step. Milliseconds.
+   * @returns the step of the database's clock since the last reading; 0 when there was none. Milliseconds.
    */
   read(reading: ClockReading): number;
 }
 
-/** A smaller difference counts as drift, which only changes the skew. Milliseconds. */
+/** Smaller differences count as drift, and only change the skew. Milliseconds. */
 const MIN_STEP_MS = 5_000;
 
 export function createDatabaseClock(): DatabaseClock {
-  /** Difference to the monotonic clock. Before the first reading it is the difference of this process's own clock. */
+  /** Database's clock minus monotonic clock. Before the first reading it uses this process's own clock. */
   let skewMs = Date.now() - performance.now();
-  /** Lower and upper bound of the skew at the last reading. */
+  /** Lower and upper bound of the skew in the last reading. */
   let last: { readonly lowMs: number; readonly highMs: number } | undefined;
 
   return {
@@ -44,7 +46,7 @@ interface Bounds {
   readonly highMs: number;
 }
 
-/** Returns the part of the difference that a slow response cannot explain. */
+/** Returns the difference of two readings, without the part that a slow response can explain. */
 function stepBetween(before: Bounds, after: Bounds): number {
   if (after.lowMs > before.highMs + MIN_STEP_MS) return after.lowMs - before.highMs;
   if (after.highMs < before.lowMs - MIN_STEP_MS) return after.highMs - before.lowMs;

@@ -5,8 +5,8 @@ import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
 /**
- * Deliveries of an inactive subscription are held: they wait in the queue, and are sent when a user activates it again.
- * Those that were held for this time expire instead. Days, by the retry clock.
+ * Maximum time that a delivery is held, in days by the retry clock. Deliveries of an inactive subscription are held:
+ * they wait in the queue, and are sent when a user activates the subscription again. After this time they expire.
  */
 export const HELD_DAYS = 30;
 
@@ -19,13 +19,13 @@ const END_BATCH = 1_000;
 export interface Ended {
   readonly dropped: number;
   readonly expired: number;
-  /** Whether there may be more to end. */
+  /** Whether more deliveries may have to end. */
   readonly isMore: boolean;
 }
 
 /**
- * Ends deliveries that will not be sent, one batch per queue. Deliveries of deleted subscriptions are dropped, and
- * deliveries that were held for 30 days expire. None of them is in flight.
+ * Ends deliveries that will not be sent, one batch for each queue. Deliveries of deleted subscriptions are dropped.
+ * Deliveries that were held for 30 days expire. None of these deliveries is in flight.
  *
  * @param offsetMs offset of the retry clock.
  */
@@ -52,7 +52,7 @@ export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended
 
 interface QueueToEnd extends QueueRef {
   readonly isDeleted: boolean;
-  /** Deliveries queued before this time expire. */
+  /** Only deliveries that were queued before this time expire; null for all. */
   readonly before: Date | null;
 }
 
@@ -66,7 +66,7 @@ async function queuesToEnd(db: Queryable): Promise<QueueToEnd[]> {
   return rows;
 }
 
-/** Ends a batch of deliveries. After the last batch it sets the final state of the queue. */
+/** Ends a batch of deliveries. After the last one, sets the final state of the queue. */
 async function endBatch(pool: pg.Pool, queue: QueueToEnd): Promise<number> {
   const as = queue.isDeleted ? 'dropped' : 'expired';
   const ended = await endWaiting(pool, queue, {
@@ -77,7 +77,9 @@ async function endBatch(pool: pg.Pool, queue: QueueToEnd): Promise<number> {
   return ended;
 }
 
-/** Sets the final state of a queue. Has no effect while a statement that records results keeps rows locked. */
+/**
+ * Sets the final state of a queue. Has no effect while a statement that records results keeps some of its rows locked.
+ */
 function finish(pool: pg.Pool, queue: QueueToEnd): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   return inTransaction(pool, async (tx) => {
@@ -100,7 +102,7 @@ function finish(pool: pg.Pool, queue: QueueToEnd): Promise<void> {
   });
 }
 
-/** Finds queues of inactive subscriptions with deliveries that were held for too long. */
+/** Finds queues of inactive subscriptions that have deliveries which were held for too long. */
 async function queuesHeldTooLong(
   db: Queryable,
   offsetMs: number,
@@ -121,7 +123,7 @@ async function queuesHeldTooLong(
 }
 
 /**
- * Ends up to {@link END_BATCH} deliveries of a queue. Returns how many.
+ * Ends up to {@link END_BATCH} deliveries of a queue. Returns their number.
  *
  * @param o.before ends only deliveries that were queued before this time; null for all.
  */
@@ -143,7 +145,7 @@ function endWaiting(
       [queue.shopId, queue.subscriptionId, o.before],
     );
     const ids = rows.map((row) => row.id).sort();
-    // One statement per day, so that PostgreSQL plans only one partition. See `recordStatement`.
+    // One statement for each day, so that PostgreSQL plans only one partition. See `recordStatement`.
     for (const [day, ofDay] of Map.groupBy(ids, (id) => dayOf(id).getTime())) {
       const { first, end } = rangeOfDay(new Date(day));
       await tx.query(

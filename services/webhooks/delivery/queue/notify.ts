@@ -1,20 +1,23 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 
-/** Commits notify `webhooks_due_<schema>`. */
+/** Prefix of the channel `webhooks_due_<schema>`, on which commits notify. */
 export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 
-/** A notification has 8,000 bytes at most. For more queues than this it means "all queues". */
+/**
+ * Maximum number of queues in a notification, which has at most 8,000 bytes. For more queues, the notification means
+ * "all queues".
+ */
 const MAX_NOTIFIED_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
-/** Follows the endpoint. A process of an earlier release does not know it, and resets the endpoint. */
+/** Suffix of the endpoint's key. A process of an earlier release does not know it, and resets the endpoint instead. */
 const PROBE = ':probe';
 
-/** The content of a notification: the keys of queues, or no key for all queues. */
+/** The content of a notification: keys of queues, or none when it is about all queues. */
 export interface QueueNotification {
   readonly keys: readonly string[];
-  /** Whether the queues were opened, closed or moved to another endpoint. */
+  /** True when the queues were opened, closed or moved to another endpoint. */
   readonly isChange: boolean;
   /** The endpoint whose health was reset. The notification then has no keys. */
   readonly reset?: EndpointRef;
@@ -27,7 +30,9 @@ interface EndpointRef {
   readonly endpointId: bigint;
 }
 
-/** Notifies every process at the commit of the transaction that the queues have due work or have changed. */
+/**
+ * Tells every process that these queues have due work or have changed. PostgreSQL sends the notification at the commit.
+ */
 export async function notifyDue(
   tx: Queryable,
   queues: readonly QueueRef[],
@@ -38,12 +43,14 @@ export async function notifyDue(
   await notify(tx, (o.isChange ? CHANGED : '') + keys);
 }
 
-/** Notifies every process at the commit of the transaction that a user has repaired the endpoint. */
+/** Tells every process that a user has repaired the endpoint. PostgreSQL sends the notification at the commit. */
 export async function notifyReset(tx: Queryable, endpoint: EndpointRef): Promise<void> {
   await notify(tx, RESET + endpointKeyOf(endpoint));
 }
 
-/** Notifies every process at the commit of the transaction that the next probe of an open circuit is due. */
+/**
+ * Tells every process that the next probe of an open circuit is due. PostgreSQL sends the notification at the commit.
+ */
 export async function notifyProbe(tx: Queryable, endpoint: EndpointRef): Promise<void> {
   await notify(tx, RESET + endpointKeyOf(endpoint) + PROBE);
 }

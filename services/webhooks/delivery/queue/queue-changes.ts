@@ -3,7 +3,9 @@ import { HELD_DAYS } from './end-waiting.ts';
 import { notifyDue, notifyReset } from './notify.ts';
 import { DELIVERY_SHARDS, type QueueRef } from './queue-ref.ts';
 
-/** Locks a queue before a delivery is queued, and before a decision that depends on the queued deliveries. */
+/**
+ * Locks a queue. Necessary before a delivery is queued, and before a decision that depends on the queued deliveries.
+ */
 export async function lockQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     'select from subscription_queues where shop_id = $1 and subscription_id = $2 for no key update',
@@ -22,12 +24,12 @@ export async function addQueue(tx: Queryable, queue: QueueRef): Promise<void> {
 }
 
 /**
- * Updates the queue after a change of its subscription. Waiting deliveries are sent to the new address if the
- * subscription is active. The caller must have locked the subscription and the queue, so that this function sees
+ * Updates the queue after a change of its subscription. When the subscription is active, waiting deliveries are sent to
+ * the new address. The caller must have locked the subscription and the queue, so that this function sees the
  * deliveries of a parallel fan-out.
  *
- * @param o.inactiveSince set if the subscription was just activated. Deliveries that were held for too long then expire
- *   before the rest is sent, and the health of the endpoint is reset.
+ * @param o.inactiveSince set when the subscription was just activated. Deliveries that were held for too long then
+ *   expire before the others are sent, and the health of the endpoint is reset.
  * @param o.offsetMs offset of the retry clock.
  */
 export async function changeQueue(
@@ -37,7 +39,7 @@ export async function changeQueue(
 ): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   if (o.inactiveSince) await resetEndpoint(tx, queue);
-  // Times are truncated to milliseconds, because JavaScript reads them as dates and writes them back.
+  // Times are truncated to milliseconds, because JavaScript reads them as `Date` and writes them again.
   await tx.query(
     `with retry_clock as (
        select date_trunc('milliseconds', now() + $3 * interval '1 ms') as at
@@ -63,7 +65,10 @@ export async function changeQueue(
   await notifyDue(tx, [queue], { isChange: true });
 }
 
-/** Resets the health. Notifies even when no failure is stored, because a process may have unrecorded failures. */
+/**
+ * Resets the health of the queue's endpoint. Notifies even when no failure is stored, because a process may have
+ * failures that are not recorded.
+ */
 async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   const { rows } = await tx.query<{ endpointId: bigint }>(
     `with reset as (
@@ -80,7 +85,7 @@ async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   for (const { endpointId } of rows) await notifyReset(tx, { shopId: queue.shopId, endpointId });
 }
 
-/** Closes the queue of a deleted subscription. The maintenance later drops its deliveries. */
+/** Closes the queue of a deleted subscription. `startMaintenance` drops its deliveries later. */
 export async function closeQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     `update subscription_queues set is_open = false, is_deleted = true, expire_before = null, ready_at = null

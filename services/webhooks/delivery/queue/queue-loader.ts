@@ -30,7 +30,7 @@ export interface QueueLoaderOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** All shards are scanned this often, because a notification may be lost. */
+/** How often all shards are scanned, because a notification may be lost. Milliseconds. */
 const POLL_MS = 5_000;
 const UNLOAD_EVERY_MS = 100;
 
@@ -39,9 +39,9 @@ export class QueueLoader {
   readonly #o: QueueLoaderOptions;
   readonly #clockSteps: ClockSteps;
   readonly #unloader: QueueUnloader;
-  /** Queues with due work that are not loaded. */
+  /** Queues with due work that are not loaded yet. */
   readonly #notified = new Map<string, QueueRef>();
-  /** Endpoints whose circuit closed and whose queues are not marked ready yet. */
+  /** Endpoints whose circuit has closed. Their queues are not marked ready yet. */
   readonly #closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
   #ownedBefore = '';
   #scanAtMs = 0;
@@ -58,12 +58,12 @@ export class QueueLoader {
     });
   }
 
-  /** The current time of the retry clock, as in the database. */
+  /** The current time of the retry clock, as the database computes it. */
   retryNowMs(): number {
     return this.#clockSteps.retryNowMs();
   }
 
-  /** Unloads the queues of lost shards and loads ready ones. */
+  /** Unloads the queues of lost shards, and loads ready queues. */
   async load(): Promise<void> {
     const owned = this.#o.shards.owned();
     this.#unloadLost(owned);
@@ -74,7 +74,7 @@ export class QueueLoader {
   }
 
   /**
-   * Unloads idle queues. When memory is full, it also unloads queues that cannot send. Resolves to the time until the
+   * Unloads idle queues. When memory is full, also unloads queues that cannot send now. Resolves to the time until the
    * next step. Milliseconds.
    */
   async unload(): Promise<number> {
@@ -91,7 +91,7 @@ export class QueueLoader {
     return Math.max(0, Math.min(this.#scanAtMs - performance.now(), untilUnload));
   }
 
-  /** Unloads queues until the pause has ended. */
+  /** Unloads these queues until the pause has ended. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void> {
     return this.#unloader.postpone(queues, pauseMs);
   }
@@ -118,7 +118,7 @@ export class QueueLoader {
     this.#o.wakeLoop.wake();
   }
 
-  /** Adds committed deliveries. Those that cannot start immediately are read from the table later. */
+  /** Adds deliveries that were just committed. Those that cannot start at once are read from the table later. */
   addFresh(fresh: readonly FreshDeliveries[]): void {
     const { active, shards } = this.#o;
     for (const { target, deliveries } of fresh) {
@@ -128,7 +128,7 @@ export class QueueLoader {
     this.#o.wakeLoop.wake();
   }
 
-  /** Call this when the circuit of an endpoint closed. Deliveries that waited for a probe are then due. */
+  /** Must be called when the circuit of an endpoint has closed. Deliveries that waited for a probe are then due. */
   endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void {
     this.#closedCircuits.set(endpointKeyOf(endpoint), endpoint);
     this.#o.wakeLoop.wake();
@@ -140,7 +140,7 @@ export class QueueLoader {
     this.endpointRecovered(endpoint);
   }
 
-  /** Notes that a queue has due work, whether it is loaded or not. */
+  /** Notes that a queue has due work. The queue may be loaded or not. */
   #noteDue(key: string): void {
     const queue = this.#o.active.queues.get(key);
     if (queue) markDue(queue);
@@ -161,7 +161,7 @@ export class QueueLoader {
     const began = performance.now();
     const offsetMs = this.#o.clock.offsetMs();
     this.#scanAtMs = began + POLL_MS;
-    // Notified queues come first, because there may be many other queues.
+    // First the queues that were notified, because there may be many others.
     if (this.#notified.size > 0) await this.#loadNotified(owned);
     await this.#noteNextReady(owned, offsetMs);
     const limit = MAX_ACTIVE_QUEUES - active.queues.size;
@@ -173,8 +173,8 @@ export class QueueLoader {
   }
 
   /**
-   * Plans the next scan. It must run before the search for ready queues: then one of the two statements finds a queue
-   * that becomes ready between them.
+   * Plans the next scan. Must run before the search for ready queues. A queue that becomes ready between the two
+   * statements is then found by one of them.
    */
   async #noteNextReady(owned: readonly number[], offsetMs: number): Promise<void> {
     const startedMs = performance.now();
@@ -185,7 +185,7 @@ export class QueueLoader {
     if (nextMs !== null) this.#scanAt(nextMs);
   }
 
-  /** @param retryMs by the retry clock. */
+  /** Plans a scan. @param retryMs time of the scan, by the retry clock. */
   #scanAt(retryMs: number): void {
     this.#scanBy(performance.now() + Math.max(0, retryMs - this.retryNowMs()) + 1);
   }
@@ -205,7 +205,10 @@ export class QueueLoader {
     for (const queue of found) active.add(queue);
   }
 
-  /** Marks the queues of these endpoints ready. Runs inside a step, so that no queue is unloaded at the same time. */
+  /**
+   * Marks the queues of these endpoints ready. Runs in a step of the loop, so that no queue is unloaded at the same
+   * time.
+   */
   async #markClosedCircuitsDue(): Promise<void> {
     for (const [key, endpoint] of [...this.#closedCircuits]) {
       if (await markQueuesDue(this.#o.pool, endpoint, this.#o.clock.offsetMs())) continue;

@@ -1,7 +1,7 @@
 import { shardLease } from '../../../platform/shard-leases.ts';
 import { rowsOf } from '../../../platform/sql.ts';
 
-/** Names a queue. Each subscription has one. */
+/** Identifies a queue. Each subscription has one. */
 export interface QueueRef {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
@@ -16,15 +16,18 @@ export const queueRows = rowsOf<QueueRef>({
 /** Number of shards into which the endpoints are divided. */
 export const DELIVERY_SHARDS = 32;
 
-/** Prefix of the names of the shards' leases. */
+/** Prefix of the names of the leases of shards. */
 export const DELIVERY_LEASES = 'deliveries';
 
-/** All queues of an endpoint are in one shard, so that one process counts all its attempts in flight. */
+/**
+ * Returns the shard of an endpoint. All queues of an endpoint are in one shard, so that one process counts all its
+ * attempts in flight.
+ */
 export function shardOf(endpointId: bigint): number {
   return Number(endpointId % BigInt(DELIVERY_SHARDS));
 }
 
-/** Name of the lease of a shard. A process records results only while it owns the lease. */
+/** Returns the name of the lease of a shard. A process records results only while it owns this lease. */
 export function leaseOf({ shard }: { readonly shard: number }): string {
   return shardLease(DELIVERY_LEASES, shard);
 }
@@ -33,7 +36,7 @@ export function queueKeyOf({ shopId, subscriptionId }: QueueRef): string {
   return `${shopId}:${subscriptionId}`;
 }
 
-/** Returns the queue of a key, see {@link queueKeyOf}. */
+/** Returns the queue with this key, see {@link queueKeyOf}. */
 export function queueOfKey(key: string): QueueRef {
   const [shop = '', subscription = ''] = key.split(':');
   return { shopId: BigInt(shop), subscriptionId: BigInt(subscription) };

@@ -10,26 +10,26 @@ export interface QueueUnloaderOptions {
   readonly clock: RetryClock;
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
-  /** The current time of the retry clock, as in the database. */
+  /** The current time of the retry clock, as the database computes it. */
   readonly retryNowMs: () => number;
-  /** Called with the time at which an unloaded queue is ready, by the retry clock. */
+  /** Called with the time at which an unloaded queue becomes ready, by the retry clock. */
   readonly onReadyAt: (retryMs: number) => void;
-  /** Called when unloaded queues may already be ready. */
+  /** Called when a queue that was unloaded may already be ready. */
   readonly onMaybeReady: () => void;
 }
 
-/** A queue without due work stays loaded for this time, which is longer than the gaps of a busy queue. Milliseconds. */
+/** How long a queue without due work stays loaded. It is longer than the gaps of a busy queue. Milliseconds. */
 const IDLE_MS = 2_500;
 const IDLE_PAUSED_MS = 100;
 const IDLE_CROWDED_MS = 10;
 const MAX_UNLOADED_PER_STEP = 500;
-/** When memory is full, a queue without attempts stays loaded for this time. Milliseconds. */
+/** How long a queue without attempts stays loaded when memory is full. Milliseconds. */
 const STAY_MS = 1_000;
 const MAX_RESCHEDULED_PER_STEP = 250;
 
 /**
- * Unloads queues to make space for other queues. The unload also stores when the next retry of a queue is due. Without
- * that time the loader would not find the retry of an idle queue.
+ * Unloads queues, so that others can be loaded. An unload also stores when the next retry of the queue is due, because
+ * the loader could not find the retry otherwise.
  */
 export class QueueUnloader {
   readonly #o: QueueUnloaderOptions;
@@ -38,7 +38,7 @@ export class QueueUnloader {
     this.#o = o;
   }
 
-  /** Unloads queues that have had no due work for a while. */
+  /** Unloads queues that had no due work for some time. */
   async unloadIdle(): Promise<void> {
     const { active, pool } = this.#o;
     const now = performance.now();
@@ -53,8 +53,8 @@ export class QueueUnloader {
   }
 
   /**
-   * Unloads queues that could not send, when memory is full. Thousands of queues of hanging endpoints must not use the
-   * space of queues whose endpoints respond. An unloaded queue is loaded again after the other ready queues.
+   * When memory is full, unloads queues that could not send. Thousands of queues of hanging endpoints must not use the
+   * memory for queues whose endpoints respond. Such a queue is loaded again after the other ready queues.
    */
   async unloadWaiting(): Promise<void> {
     const { active, inFlight, pool, clock } = this.#o;
@@ -71,7 +71,7 @@ export class QueueUnloader {
     this.#o.onMaybeReady();
   }
 
-  /** Unloads queues with due work that must wait for `pauseMs`. */
+  /** Unloads queues that have due work and must wait for `pauseMs`. */
   async postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void> {
     const { active, inFlight, pool, clock } = this.#o;
     for (const queue of queues) {
@@ -79,11 +79,11 @@ export class QueueUnloader {
       queue.hasDueWork = false;
       queue.fullScanAtMs = Number.NEGATIVE_INFINITY;
     }
-    // A queue with attempts in flight is checked again after its next idle period.
+    // Queues with attempts in flight stay loaded. They are checked again after their next idle period.
     const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
     if (free.length === 0) return;
     await rescheduleQueues(pool, free, { offsetMs: clock.offsetMs(), pauseMs });
-    // Queues that were notified in the meantime stay loaded and are checked again.
+    // Queues that were notified in the meantime stay loaded, and are checked again.
     for (const queue of free) if (!isDue(queue)) active.remove(queue.key);
     this.#o.onReadyAt(this.#o.retryNowMs() + pauseMs);
   }
@@ -91,7 +91,7 @@ export class QueueUnloader {
   #isIdle(queue: ActiveQueue, now: number): boolean {
     const { active, inFlight } = this.#o;
     if (isDue(queue) || inFlight.ofQueue(queue.key).size > 0) return false;
-    // An endpoint without a known health has no circuit.
+    // When the health of an endpoint is not known, it has no open circuit.
     const isPaused = active.endpoints.health(queue.endpointKey)?.circuit != null;
     const isCrowded = active.queues.size > MAX_ACTIVE_QUEUES / 2;
     const idleMs = isCrowded ? IDLE_CROWDED_MS : isPaused ? IDLE_PAUSED_MS : IDLE_MS;
@@ -99,13 +99,14 @@ export class QueueUnloader {
   }
 
   /**
-   * Removes a stored queue from memory unless it is due.
+   * Removes a queue from memory after it was stored, unless it is due.
    *
-   * @param readyMs when it is ready, by the retry clock; null for never, undefined when the stored queue has changed.
+   * @param readyMs when the queue becomes ready, by the retry clock; null for never, undefined when the stored queue
+   *   was changed.
    */
   #afterUnload(queue: ActiveQueue, readyMs: number | null | undefined): void {
     const { active, onMaybeReady, onReadyAt, retryNowMs } = this.#o;
-    // The queue was notified in the meantime.
+    // The queue was notified in the meantime. So it stays loaded.
     if (isDue(queue) && readyMs !== undefined) return;
     if (readyMs === null) active.remove(queue.key);
     else if (readyMs === undefined) {

@@ -4,7 +4,7 @@ import { isSandboxShop } from '../../subscriptions/sandbox.ts';
 import type { HealthClass } from '../scheduler/capacity.ts';
 import type { QueueRef } from './queue-ref.ts';
 
-/** A due delivery with everything that its attempt needs. */
+/** A due delivery, with everything that its attempt needs. */
 export interface Due extends QueueRef {
   readonly id: string;
   readonly endpointId: bigint;
@@ -16,67 +16,75 @@ export interface Due extends QueueRef {
   readonly apiVersion: string;
   readonly revision: bigint;
   readonly traceparent: string;
-  /** Number of all earlier attempts. */
+  /** Number of earlier attempts of the delivery. */
   readonly attempts: number;
-  /** Number of earlier attempts since the delivery was last queued. */
+  /** Number of earlier attempts since the delivery was queued last. */
   readonly roundAttempts: number;
-  /** Length of the body. */
+  /** Length of the body. Bytes. */
   readonly bytes: number;
-  /** By the retry clock, ms. */
+  /** When it is due, by the retry clock. Milliseconds. */
   readonly dueAtMs: number;
   readonly queuedAtMs: number;
-  /** `queuedAtMs` as text with microseconds. It identifies the round: it differs each time a delivery is queued. */
+  /**
+   * `queuedAtMs` as a text with microseconds. It identifies the round, because it is different each time that a
+   * delivery is queued.
+   */
   readonly round: string;
   /** False for a fresh delivery, true for a retry or replay. */
   readonly isRetry: boolean;
-  /** The valid signing secrets, encrypted as stored, newest first; null without one. See `signingKeys`. */
+  /**
+   * The valid signing secrets, newest first, encrypted as they are stored; null when there is none. See `signingKeys`.
+   */
   readonly encryptedSecrets: string | null;
-  /** The shop was a sandbox when the delivery was read. */
+  /** Whether the shop was a sandbox when the delivery was read. */
   readonly isSandbox: boolean;
-  /** The event is a test event. */
+  /** Whether the event is a test event. */
   readonly isTest: boolean;
-  /** The subscription has failed since its last success. */
+  /** Whether the subscription has failed since its last success. */
   readonly isFailing: boolean;
-  /** Null when the body was removed while the delivery waited. */
+  /** Null when the body was removed during the wait of the delivery. */
   readonly body: Buffer | null;
 }
 
 /**
- * The deliveries to read: `all` due ones, for `any-probe` the oldest due delivery, for `oldest-probe` the oldest delivery
- * if it is due.
+ * Which deliveries to read. `all`: all that are due. `any-probe`: the oldest of those that are due. `oldest-probe`: the
+ * oldest of all deliveries, when it is due.
  */
 export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
 
-// The statement uses the positions in these lists: of health classes from 1, of modes from 0.
+// The statement uses the positions in these lists. Health classes are counted from 1, modes from 0.
 const HEALTH_CLASSES: readonly HealthClass[] = ['trusted', 'new', 'slow', 'failing'];
 const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
 
 export interface QueueRead extends QueueRef {
-  /** The endpoint when the queue was loaded. A queue that has moved to another endpoint is skipped. */
+  /** The endpoint that the queue had when it was loaded. A queue that has moved to another endpoint is skipped. */
   readonly endpointId: bigint;
   readonly limit: number;
   readonly mode: ReadMode;
-  /** Health class of its endpoint, which decides the limit of bytes. */
+  /** Health class of the endpoint. It selects the limit of bytes. */
   readonly healthClass: HealthClass;
-  /** The read starts at these times, by the retry clock. 0 for the start of the queue. Milliseconds. */
+  /** The times from which the read starts, by the retry clock. 0 is the start of the queue. Milliseconds. */
   readonly freshFromMs: number;
   readonly retriesFromMs: number;
 }
 
 interface ReadOptions {
-  /** Deliveries in flight. */
+  /** Ids of deliveries in flight, which are left out. */
   readonly except: readonly string[];
-  /** Maximum bytes of bodies, for all queues of each health class. The delivery that exceeds it is the last one read. */
+  /**
+   * Maximum number of bytes of bodies in each health class, over all queues. The delivery that exceeds it is the last
+   * one that is read.
+   */
   readonly maxBytes: Readonly<Record<HealthClass, number>>;
   /** Offset of the retry clock. */
   readonly offsetMs: number;
 }
 
 /**
- * Reads the due deliveries of each queue, fresh deliveries before retries. Costs a few index accesses per queue, whatever
- * its length.
+ * Reads the due deliveries of each queue, fresh deliveries before retries. It costs a few index accesses for each
+ * queue, whatever the length of the queue is.
  *
- * @returns the deliveries, queue by queue.
+ * @returns the deliveries, one queue after another.
  */
 export async function readDue(
   db: Queryable,
@@ -86,7 +94,7 @@ export async function readDue(
   return (await db.query<Due>(named('read-due', readStatement(reads, o)))).rows;
 }
 
-/** SQL for the valid signing secrets of a queue's subscription, encrypted, newest first. See {@link Due}. */
+/** SQL for the valid signing secrets of a queue's subscription: encrypted, newest first. See {@link Due}. */
 export const encryptedSecretsOf = (queue: string): Sql => sql`(
   select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
     from secrets c
@@ -104,7 +112,7 @@ const readRows = rowsOf<QueueRead>({
   health_class: ['smallint', ({ healthClass }) => HEALTH_CLASSES.indexOf(healthClass) + 1],
 });
 
-// `offset 0` makes the planner read each body by its key in the partition of its day, whatever the statistics are.
+// `offset 0` makes PostgreSQL read each body by its key, in the partition of its day, whatever the statistics are.
 function readStatement(reads: readonly QueueRead[], o: ReadOptions): Sql {
   const maxBytes = HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]);
   return sql`
@@ -135,8 +143,8 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
 }
 
 /**
- * SQL for the due deliveries of a queue `w`, numbered. A fresh delivery is always due, even with a time in the future,
- * because the clock may have been set back. PostgreSQL does not run the branches of other modes. When there are enough
+ * SQL for the due deliveries of a queue `w`, with numbers. A fresh delivery is always due, even when its time is in the
+ * future, because the clock may have been set back. PostgreSQL runs only the branch of the mode. When there are enough
  * fresh deliveries, the limit stops before the retries.
  */
 function dueOfQueue({ except, offsetMs }: Pick<ReadOptions, 'except' | 'offsetMs'>): Sql {

@@ -4,7 +4,7 @@ import { named, param, rowsOf, sql } from '../../../platform/sql.ts';
 import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, queueRows } from './queue-ref.ts';
 
-/** A stored queue with the health of its endpoint. */
+/** A queue as it is stored, with the health of its endpoint. */
 export interface StoredQueue extends QueueRef {
   readonly key: string;
   readonly endpointId: bigint;
@@ -13,7 +13,7 @@ export interface StoredQueue extends QueueRef {
   readonly health: EndpointHealth;
 }
 
-/** The columns of a queue `sq` and its endpoint `e`, see {@link QUEUE_COLUMNS}. */
+/** The columns of a queue `sq` and of its endpoint `e`, see {@link QUEUE_COLUMNS}. */
 export interface QueueRow extends QueueRef {
   endpointId: bigint;
   shard: number;
@@ -43,7 +43,7 @@ export interface FindOptions {
 /**
  * Finds the ready queues of the shards. The queue that has been ready for the longest time is first.
  *
- * @param o.except queues to leave out, unless they have moved to another endpoint.
+ * @param o.except queues that are left out, unless they have moved to another endpoint.
  */
 export async function findReadyQueues(
   db: Queryable,
@@ -68,7 +68,7 @@ select ${QUEUE_COLUMNS}
   return rows.map(toQueue);
 }
 
-/** Returns those of `queues` that are ready and in the shards. */
+/** Returns those queues that are ready and in the shards. */
 export async function findQueues(
   db: Queryable,
   queues: readonly QueueRef[],
@@ -90,7 +90,8 @@ select ${QUEUE_COLUMNS}
 }
 
 /**
- * Returns the database's time, and the next time at which a queue of the shards becomes ready. By the retry clock, ms.
+ * Returns the database's time, and the next time at which a queue of the shards becomes ready. Both by the retry clock,
+ * in milliseconds.
  */
 export async function findNextReady(
   db: Queryable,
@@ -115,13 +116,13 @@ select extract(epoch from now())::float8 * 1000 + ${offset} as "nowMs", (
 
 export interface Unloading extends QueueRef {
   readonly endpointId: bigint;
-  /** The next probe of an open circuit, by the retry clock, ms; null for a closed circuit. */
+  /** Time of the next probe of an open circuit, by the retry clock, in milliseconds; null for a closed circuit. */
   readonly pausedUntilMs: number | null;
 }
 
 /**
- * Stores when each queue is due next and returns that time; null for never. Does not change or return queues that have
- * moved or changed, and queues that another transaction is writing.
+ * Stores when each queue becomes ready next, and returns these times; null for never. Skips queues that have moved or
+ * changed, and queues that another transaction is writing. They are not in the result.
  */
 export async function unloadQueues(
   db: Queryable,
@@ -143,7 +144,7 @@ export async function unloadQueues(
   return new Map(rows.map((row) => [queueKeyOf(row), row.readyMs]));
 }
 
-/** Returns the queue of a row, with the health of its endpoint. */
+/** Converts a row to a queue with the health of its endpoint. */
 export function toQueue(row: QueueRow): StoredQueue {
   const { shopId, subscriptionId, endpointId, shard } = row;
   const { maxInFlight, failures, failingSinceMs, failed, openedAtMs, pausedUntilMs } = row;
@@ -168,8 +169,8 @@ export const QUEUE_COLUMNS = sql`sq.shop_id as "shopId", sq.subscription_id as "
        extract(epoch from e.held_until)::float8 * 1000 as "pausedUntilMs"`;
 
 /**
- * Reschedules unloaded queues with due work: after all ready queues, or after a pause. Skips queues that another
- * transaction is writing.
+ * Stores a new time for unloaded queues with due work: after all ready queues, or after a pause. Skips queues that
+ * another transaction is writing.
  *
  * @param pauseMs pause from now; 0 puts the queues after all ready ones.
  */
@@ -196,8 +197,8 @@ export async function rescheduleQueues(
 }
 
 /**
- * Marks the queues of an endpoint ready that wait for the next probe. Call it when the circuit closed. Returns whether
- * queues were skipped because another transaction is writing them.
+ * Marks as ready the queues of an endpoint that wait for the next probe. Must be called when the circuit has closed.
+ * Returns whether queues were skipped, because another transaction is writing them.
  */
 export async function markQueuesDue(
   db: Queryable,

@@ -4,15 +4,15 @@ import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
 /**
- * Queues finished deliveries again, with the whole retry schedule: with the same `webhook-id` and the same bytes, to the
- * current address of their subscription, after fresh deliveries. Skips deliveries that are already queued, and those
- * without a payload (see {@link HAS_BODY}). Deliveries of an inactive subscription are held.
+ * Queues finished deliveries again. They get the whole retry schedule. They keep their `webhook-id` and bytes, and are
+ * sent to the current address of their subscription, after fresh deliveries. Deliveries of an inactive subscription are
+ * held. Skips deliveries that are already queued, and those without a payload (see {@link HAS_BODY}).
  *
  * The caller must have locked the subscriptions (`for share` is enough), so that none is deleted before the commit.
  *
  * @param o.offsetMs offset of the retry clock.
- * @param o.key idempotency key of the call. Deliveries that a call with this key has started are skipped.
- * @returns the ids of the started deliveries.
+ * @param o.key idempotency key of the call. Deliveries that an earlier call with this key has queued are skipped.
+ * @returns the ids of the deliveries that were queued.
  */
 export async function requeue(
   tx: Queryable,
@@ -35,7 +35,10 @@ export async function requeue(
   return started;
 }
 
-/** Locks the queues before the deliveries. Otherwise a parallel unload would miss the new deliveries. */
+/**
+ * Locks the queues before the deliveries. Without this order, a parallel unload would miss the deliveries that are
+ * queued.
+ */
 async function lockQueuesOf(
   tx: Queryable,
   o: { shopId: bigint; ids: readonly string[] },
@@ -52,14 +55,14 @@ async function lockQueuesOf(
 }
 
 /**
- * SQL for whether payload `p` still has the bytes that the finished delivery `d` sent. A redaction replaces the payload
- * by one without the customer, for later deliveries. Deliveries that ended before it sent other bytes.
+ * SQL condition: payload `p` still has the bytes that the finished delivery `d` sent. A redaction replaces the payload
+ * by one without the customer, for later deliveries. Deliveries that ended before the redaction sent other bytes.
  */
 export const HAS_BODY =
   '(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))';
 
-// The statement locks the payload too, so that a parallel redaction happens completely before or after it. There is one
-// statement per day, as in `recordStatement`.
+// The statement also locks the payload, so that a parallel redaction happens completely before it or after it. There is
+// one statement for each day, as in `recordStatement`.
 const requeueOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `

@@ -9,29 +9,29 @@ import { notifyDue, notifyProbe } from './notify.ts';
 import { lockQueue } from './queue-changes.ts';
 import type { QueueRef } from './queue-ref.ts';
 
-/** Maximum number of deliveries of one transaction, which keeps new events from the queue. */
+/** Maximum number of deliveries in one transaction. During it, no new event gets into the queue. */
 const BATCH = 1_000;
-/** Maximum number of deliveries of one call. */
+/** Maximum number of deliveries in one call. */
 const MAX_RETRIED = 100_000;
 
 export interface Retried {
-  /** Number of deliveries that waited for a later attempt and are due now. */
+  /** Number of deliveries that waited for a later attempt, and are due now. */
   readonly count: number;
-  /** Whether more may wait for a later attempt, because the call reached its maximum. */
+  /** Whether more deliveries may still wait, because the call reached its maximum. */
   readonly isMore: boolean;
 }
 
 /**
- * Makes all deliveries of a subscription due that wait for a later attempt, in batches. If the circuit of the endpoint is
- * open, its next probe is due now, too: the others follow when it succeeds. The attempts are additional ones: they do not
- * use up the schedule. Deliveries in flight are due already, so they are not changed.
+ * Makes deliveries of a subscription due now: all that wait for a later attempt, in batches. When the circuit of the
+ * endpoint is open, its next probe is also due now, and the other deliveries follow when it succeeds. These attempts
+ * are additional: they do not use up the schedule. Deliveries in flight are already due, so they are not changed.
  *
- * The next attempt is a time in the table, and only the holder of the endpoint's shard makes attempts. So this never
- * sends anything itself, and a delivery in flight is not sent a second time.
+ * The call only writes times to the table. Only the process that holds the endpoint's shard makes attempts. So a
+ * delivery in flight is not sent a second time.
  *
- * A repeat with the same idempotency key has no effect and returns the same result, also while the first call runs: the
- * last batch claims the key in its transaction, and each batch looks for it under the lock of the queue. If the process
- * dies, the batches until then are due; the repeat continues.
+ * A repeat with the same idempotency key has no effect and returns the same result, even while the first call is
+ * running. The last batch claims the key in its transaction, and each batch searches for the key under the lock of the
+ * queue. When the process dies, the batches before that are due, and the repeat continues.
  *
  * @param o.offsetMs offset of the retry clock.
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the subscription is inactive; IDEMPOTENCY_CONFLICT.
@@ -52,7 +52,7 @@ export async function retryWaiting(
   }
 }
 
-/** The stored result of a key is an id, and so at least 1. */
+/** The stored result for a count of 0. The result of a key is stored as an id, so it must be at least 1. */
 const STORED_ZERO = 1n;
 
 function resultOf(stored: bigint): Retried {
@@ -62,24 +62,27 @@ function resultOf(stored: bigint): Retried {
 
 interface Batch {
   readonly offsetMs: number;
-  /** By the retry clock. Deliveries whose next attempt was decided later have been tried since the call began. */
+  /**
+   * When the call began, by the retry clock. Deliveries whose next attempt was decided later have been tried since
+   * then.
+   */
   readonly before: string;
-  /** Number of deliveries of the batches before. */
+  /** Number of deliveries in earlier batches of the call. */
   readonly count: number;
   readonly use: KeyUse | undefined;
 }
 
-/** The deliveries of a call until the end of a batch. The result is present when the call is complete. */
+/** Progress of a call after a batch. The result is present when the call is complete. */
 interface Progress {
   readonly count: number;
   readonly result?: Retried;
 }
 
-/** Makes up to {@link BATCH} deliveries due, those first that wait for the shortest time. */
+/** Makes up to {@link BATCH} deliveries due. Those that wait for the shortest time are first. */
 function retryBatch(pool: pg.Pool, queue: QueueRef, o: Batch): Promise<Progress> {
   return inTransaction(pool, async (tx) => {
     await requireActive(tx, queue);
-    // A parallel unload then sees the new times, or runs before this transaction.
+    // With this lock, a parallel unload sees the new times, or runs before this transaction.
     await lockQueue(tx, queue);
     const earlier = o.use && (await findUse(tx, o.use));
     if (earlier !== undefined) return { count: o.count, result: resultOf(earlier) };
@@ -95,7 +98,7 @@ function retryBatch(pool: pg.Pool, queue: QueueRef, o: Batch): Promise<Progress>
     await notifyDue(tx, [queue], { isChange: false });
     if (found === BATCH && count < MAX_RETRIED) return { count };
     const stored = BigInt(count) + STORED_ZERO;
-    // Under the lock of the queue, only a call for another queue can take the key. That is a conflict.
+    // Under the lock of the queue, only a call for another queue can have taken the key. This is a conflict.
     await claimKey(tx, o.use, stored);
     return { count, result: resultOf(stored) };
   });
@@ -107,7 +110,10 @@ async function requireActive(tx: Queryable, queue: QueueRef): Promise<void> {
   if (!found.isActive) throw stateForbids('the subscription is inactive');
 }
 
-/** The next probe of an open circuit is due. Notifies the process that sends, which has the circuit in memory. */
+/**
+ * Makes the next probe of an open circuit due. Notifies all processes, because the one that sends has the circuit in
+ * memory.
+ */
 async function probeNow(tx: Queryable, queue: QueueRef, offsetMs: number): Promise<void> {
   const { rows } = await tx.query<{ endpointId: bigint }>(
     `with opened as (
@@ -123,7 +129,7 @@ async function probeNow(tx: Queryable, queue: QueueRef, offsetMs: number): Promi
   for (const { endpointId } of rows) await notifyProbe(tx, { shopId: queue.shopId, endpointId });
 }
 
-/** The time of the retry clock as a text, because a `Date` has no microseconds. */
+/** Returns the time of the retry clock as a text, because a `Date` has no microseconds. */
 async function retryClock(db: Queryable, offsetMs: number): Promise<string> {
   const result = await db.query<{ at: string }>(
     `select (now() + $1 * interval '1 ms')::text as at`,
@@ -132,7 +138,7 @@ async function retryClock(db: Queryable, offsetMs: number): Promise<string> {
   return onlyRow(result).at;
 }
 
-// A row to which a result is written at this moment is skipped, because its delivery was just tried. `any(array(…))`
+// Skips a row to which a result is written at this moment, because its delivery was just tried. `any(array(…))`
 // prevents a join that reads the whole queue.
 const RETRY = `
 with later as materialized (

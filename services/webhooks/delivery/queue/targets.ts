@@ -4,7 +4,9 @@ import { isSandboxShop } from '../../subscriptions/sandbox.ts';
 import { type Due, encryptedSecretsOf } from './read-due.ts';
 import { QUEUE_COLUMNS, type QueueRow, type StoredQueue, toQueue } from './ready-queues.ts';
 
-/** A queue without a waiting retry. The process may send its fresh deliveries without a read from the table. */
+/**
+ * A queue that has no waiting retry. This process may send its fresh deliveries without reading them from the table.
+ */
 export interface Target extends StoredQueue {
   readonly url: string;
   /** See {@link Due}. */
@@ -12,13 +14,15 @@ export interface Target extends StoredQueue {
   /** See {@link Due}. */
   readonly isSandbox: boolean;
   readonly isFailing: boolean;
-  /** Whether the queue was empty. */
+  /** Whether the queue had no deliveries. */
   readonly wasEmpty: boolean;
-  /** When the queue was found, before the commit of the fresh deliveries; by the monotonic clock. */
+  /**
+   * When the queue was found, which is before the commit of the fresh deliveries. By the monotonic clock. Milliseconds.
+   */
   readonly foundAtMs: number;
 }
 
-/** Deliveries of a queue that were just committed. */
+/** The deliveries of a queue that one transaction has just committed. */
 export interface FreshDeliveries {
   readonly target: Target;
   readonly deliveries: readonly Due[];
@@ -27,7 +31,7 @@ export interface FreshDeliveries {
 type Row = QueueRow &
   Pick<Target, 'url' | 'encryptedSecrets' | 'isSandbox' | 'isFailing' | 'wasEmpty'>;
 
-/** A queue gets the events of one shop with one trigger. */
+/** A shop and a trigger. A queue gets the events of one shop with one trigger. */
 interface ShopTrigger {
   readonly shopId: bigint;
   readonly trigger: string;
@@ -40,7 +44,7 @@ export const shopTriggerRows = rowsOf<ShopTrigger>({
 });
 
 /**
- * Finds the queues whose new deliveries may be sent immediately: open queues of the shards without a waiting retry. The
+ * Finds the queues whose new deliveries may be sent at once: open queues of the shards without a waiting retry. The
  * caller must have locked them until its commit.
  */
 export async function findTargets(

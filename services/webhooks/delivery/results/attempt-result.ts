@@ -1,14 +1,16 @@
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { Due } from '../queue/read-due.ts';
 
-/** The result of one attempt, to be recorded. */
+/** The result of one attempt, before it is recorded. */
 export interface AttemptResult {
   readonly due: Due;
-  /** Token of the shard's lease when the attempt started. */
+  /** Token of the lease of the shard, at the start of the attempt. */
   readonly token: bigint;
-  /** Undefined when no request was sent. The delivery is then rescheduled, or dropped because its payload was deleted. */
+  /**
+   * Undefined when no request was sent. The delivery is then rescheduled, or dropped because its payload was deleted.
+   */
   readonly sent: { readonly outcome: AttemptOutcome; readonly headers: string } | undefined;
-  /** How the delivery ended; null when it is retried after `pauseMs`. */
+  /** How the delivery ended; null when it has another attempt after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
   readonly pauseMs: number;
 }

@@ -15,9 +15,15 @@ export interface BatchWriterOptions {
 const OUTAGE_BACKOFF = createBackoff({ firstMs: 50, longestMs: 1_000, jitter: equalJitter });
 /** Pause before skipped results are tried again. Milliseconds. */
 const SKIPPED_PAUSE_MS = 100;
-/** Pauses of a result that the database rejects in every form. Without jitter a batch is tried together again. */
+/**
+ * Pauses of a result that the database rejects in every form. They have no jitter, so that the results of a batch are
+ * tried together again.
+ */
 const REJECTED_BACKOFF = createBackoff({ firstMs: 1_000, longestMs: 60_000, jitter: noJitter });
-/** This many rejected results in a row have a shared cause. The rest is then not tried, and pauses stay short. */
+/**
+ * Number of rejected results in a row from which they must have a shared cause. The others of the batch are then not
+ * tried, and pauses stay short.
+ */
 const SHARED_CAUSE = 5;
 const MAX_SHARED_PAUSE_MS = 4_000;
 
@@ -25,13 +31,13 @@ const NOTHING: WrittenResults = { stale: [], skipped: [], notices: [] };
 const NOT_RECORDED = 'delivery results were not recorded; the deliveries are sent again';
 
 /**
- * Writes batches of results. During an outage it retries a batch until it succeeds. The statement itself checks that this
- * process still owns the leases. When the database rejects a batch, each result is written alone. When the database
- * rejects a single result, only a part of it is written.
+ * Writes batches of results. During an outage it repeats a batch until it succeeds. The statement itself checks that
+ * this process still owns the leases. When the database rejects a batch, each result is written alone. When the
+ * database rejects a single result, a reduced form of it is written.
  */
 export class BatchWriter {
   readonly #o: BatchWriterOptions;
-  /** For each delivery, how often its result was rejected in every form. */
+  /** For each delivery, how often the database has rejected its result in every form. */
   readonly #rejections = new Map<string, number>();
   #giveUpAt = Number.POSITIVE_INFINITY;
 
@@ -39,7 +45,7 @@ export class BatchWriter {
     this.#o = o;
   }
 
-  /** After this time, by the monotonic clock, results that cannot be recorded are dropped. */
+  /** Sets the time, by the monotonic clock, from which results that cannot be recorded are dropped. */
   giveUpAt(atMs: number): void {
     this.#giveUpAt = atMs;
   }
@@ -66,7 +72,9 @@ export class BatchWriter {
     }
   }
 
-  /** Returns the skipped results to try again. After the time limit it logs and drops them instead. */
+  /**
+   * Returns the skipped results, which must be tried again. After the time of `giveUpAt`, logs and drops them instead.
+   */
   toRepeat({ skipped }: WrittenResults): readonly AttemptResult[] {
     if (performance.now() < this.#giveUpAt) return skipped;
     if (skipped.length > 0) this.#o.logger.error({ deliveries: skipped.length }, NOT_RECORDED);
@@ -82,7 +90,7 @@ export class BatchWriter {
     return this.#rejections.size >= SHARED_CAUSE ? Math.min(pauseMs, MAX_SHARED_PAUSE_MS) : pauseMs;
   }
 
-  /** Notes that the result of the delivery was recorded, or dropped. */
+  /** Notes that the result of a delivery was recorded or dropped. */
   noteDone(deliveryId: string): void {
     this.#rejections.delete(deliveryId);
   }
@@ -118,13 +126,13 @@ export class BatchWriter {
     for (const one of untried) this.#noteRejection(one);
     return {
       stale: parts.flatMap((part) => part.stale),
-      // The next batch begins with these.
+      // The next batch begins with these results.
       skipped: [...untried, ...parts.flatMap((part) => part.skipped)],
       notices: parts.flatMap((part) => part.notices),
     };
   }
 
-  /** Writes a reduced form of a rejected result, until the database accepts it. */
+  /** Writes reduced forms of a rejected result, until the database accepts one. */
   async #writeReduced(one: AttemptResult, error: unknown): Promise<WrittenResults> {
     const about = { err: error, delivery: one.due.id };
     this.#o.logger.error(about, 'delivery result rejected by the database');
@@ -142,10 +150,13 @@ export class BatchWriter {
   }
 }
 
-/** Pause of a delivery whose attempt could not be recorded at all. Milliseconds. */
+/** Pause of a delivery whose result could not be recorded in any form. Milliseconds. */
 const UNRECORDED_PAUSE_MS = 60_000;
 
-/** Returns a smaller form of a rejected result: first without its texts, then only the next state of the delivery. */
+/**
+ * Returns a smaller form of a rejected result: first one without its texts, then one with only the next state of the
+ * delivery.
+ */
 function reducedForm(one: AttemptResult): AttemptResult | undefined {
   const { sent, pauseMs } = one;
   if (!sent) return undefined;

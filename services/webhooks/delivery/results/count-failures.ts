@@ -18,23 +18,23 @@ interface Subscription extends QueueRef {
 
 export interface CountedFailures {
   readonly notices: readonly Notice[];
-  /** Queues whose rows another transaction has locked. None of their failures were counted. */
+  /** Queues whose rows another transaction has locked. Their failures were not counted. */
   readonly busy: ReadonlySet<string>;
 }
 
-/** The failures of a subscription, to store. */
+/** The new counts of a subscription. */
 interface FailureCount {
   readonly failures: number;
   readonly failingSinceMs: number | null;
   readonly warnedPercent: number;
-  /** Reason of the deactivation; empty if the subscription stays active. */
+  /** Reason of the deactivation; empty when the subscription stays active. */
   readonly reason: string;
 }
 
 /**
- * Counts failures of subscriptions, and resets the count after a success. Deactivates a subscription that had only
- * failures for too long, and returns a warning before. Publishes both, and exhausted deliveries. The caller must have
- * locked the leases. Skips locked rows, because their locks may last long.
+ * Counts failures of subscriptions, and resets a count after a success. Deactivates a subscription that had only
+ * failures for too long, and returns a warning before that. Publishes events about both, and about exhausted
+ * deliveries. The caller must have locked the leases. Skips locked rows, because their locks may last long.
  *
  * @param o.offsetMs offset of the retry clock.
  */
@@ -78,7 +78,7 @@ interface Decision {
   readonly exhausted: Exhausted | undefined;
 }
 
-/** Counts in the order in which the attempts ended. */
+/** Counts the results of a subscription, in the order in which the attempts ended. */
 function countedOf(subscription: Subscription, own: readonly AttemptResult[]): FailureCount {
   let { failures, failingSinceMs, warnedPercent } = subscription;
   for (const { ended } of own) {
@@ -94,13 +94,13 @@ function countedOf(subscription: Subscription, own: readonly AttemptResult[]): F
   return { failures, failingSinceMs, warnedPercent, reason: '' };
 }
 
-/** The counts to store, with the effect of the notice. */
+/** Returns the counts to store, with what the notice changes. */
 function withNotice(counted: FailureCount, notice: Notice | undefined): FailureCount {
   if (notice?.kind === 'deactivated') return { ...counted, reason: notice.reason };
   return notice ? { ...counted, warnedPercent: notice.percent } : counted;
 }
 
-/** Decides whether the subscription is deactivated or its owner is warned; undefined for neither. */
+/** Decides whether the subscription is deactivated or its owner is warned. Returns undefined for neither. */
 function noticeOf(
   subscription: Subscription,
   counted: FailureCount,
@@ -118,7 +118,7 @@ function noticeOf(
   return { ...about, kind: 'warned', reason: '', cause: 'failures', percent: action.percent };
 }
 
-/** Counts the deliveries that these results exhausted; undefined without one. */
+/** Counts the deliveries that these results exhausted. Undefined when there is none. */
 function exhaustedOf(
   { shopId, subscriptionId }: Subscription,
   own: readonly AttemptResult[],
@@ -138,7 +138,7 @@ function actionFor(
   { failures, failingSinceMs, warnedPercent }: FailureCount,
   own: readonly AttemptResult[],
 ): FailureAction {
-  // A 410 from the previous address does not apply to the current one.
+  // A 410 counts only when it came from the current address.
   const isGone = own.some(
     ({ due, sent }) => sent?.outcome.result === 'gone' && due.endpointId === endpointId,
   );
@@ -186,7 +186,10 @@ select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpoi
   left join locked m on m.shop_id = g.shop_id and m.id = g.id
  order by g.shop_id, g.id`;
 
-/** Locks the queues in a fixed order. Skips rows that another transaction has locked. Returns the locked queues. */
+/**
+ * Locks the queues in a fixed order. Skips rows that another transaction has locked. Returns the queues that were
+ * locked.
+ */
 async function lockQueuesOfDeactivated(
   tx: Queryable,
   queues: readonly QueueRef[],
@@ -214,8 +217,8 @@ const waitingRows = rowsOf<AttemptResult>({
 });
 
 /**
- * Returns the deliveries whose result is not recorded yet. If the response to a commit was lost, the call is repeated:
- * results that the first run recorded must not count again. For `any(array[…])` see `recordStatement`.
+ * Returns the deliveries whose result is not recorded yet. When the response to a commit was lost, the call is
+ * repeated. Results that the first run recorded must not count again. For `any(array[…])` see `recordStatement`.
  */
 async function unrecordedOf(
   tx: Queryable,

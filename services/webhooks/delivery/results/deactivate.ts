@@ -4,34 +4,37 @@ const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** One warning, in the log and as a mail, after each of these parts of that time, from ten failures on. Percent. */
+/**
+ * Parts of that time after which the owner gets a warning, in the log and as a mail. There is none before ten failures.
+ * Percent.
+ */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
-/** The failures of a subscription. Times by the retry clock. */
+/** The failures of a subscription. All times are by the retry clock. */
 export interface Failing {
   /** Number of failures since the last success. */
   readonly failures: number;
   readonly failingSinceMs: number;
-  /** Percentage of the last warning; 0 without one. */
+  /** Percentage of the last warning; 0 when there was none. */
   readonly warnedPercent: number;
 }
 
-/** The rule that deactivates a subscription: a 410, or only failures for too long. */
+/** Why a subscription is deactivated: a 410, or only failures for too long. */
 export type DeactivationCause = 'gone' | 'failures';
 
 export type FailureAction =
   | {
       readonly kind: 'deactivate';
       readonly cause: DeactivationCause;
-      /** The stored text of the cause. */
+      /** The text about the cause that is stored. */
       readonly reason: string;
     }
   | { readonly kind: 'warn'; readonly percent: number }
   | { readonly kind: 'none' };
 
 /**
- * The action after 410 Gone: the receiver expects no more deliveries, so the subscription becomes inactive immediately.
- * An incomplete response, or one of a former address, is an ordinary failure (`count-failures.ts`).
+ * What follows from 410 Gone. The receiver wants no more deliveries, so the subscription becomes inactive at once. An
+ * incomplete response, and a 410 of a former address, are ordinary failures (`count-failures.ts`).
  */
 export const ON_GONE: FailureAction = {
   kind: 'deactivate',
@@ -39,12 +42,12 @@ export const ON_GONE: FailureAction = {
   reason: 'the endpoint answered 410 Gone',
 };
 
-/** Returns when a subscription becomes inactive if all attempts fail until then, by the retry clock. Milliseconds. */
+/** Returns when a subscription becomes inactive if every attempt until then fails, by the retry clock. Milliseconds. */
 export function deactivatesAtMs(failingSinceMs: number): number {
   return failingSinceMs + FAILING_DAYS * DAY_MS;
 }
 
-/** Returns the action after a failure at this time. If several warnings are overdue, only the last one is sent. */
+/** Returns what follows from a failure at this time. When several warnings are overdue, only the last one is sent. */
 export function actionOnFailing(failing: Failing, nowMs: number): FailureAction {
   if (failing.failures < FAILING_MIN) return { kind: 'none' };
   const share = (nowMs - failing.failingSinceMs) / (FAILING_DAYS * DAY_MS);

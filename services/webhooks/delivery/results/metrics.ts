@@ -1,13 +1,13 @@
 import type { Meter } from '@opentelemetry/api';
 import type { AttemptResult } from './attempt-result.ts';
 
-/** Seconds: from immediate delivery to the end of the schedule. */
+/** Bounds of the lag: from an immediate delivery to the end of the schedule. Seconds. */
 const LAG_BOUNDS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400, 300_000];
 const DURATION_BOUNDS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
 const BATCH_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 256];
 
 export interface DeliveryMetrics {
-  /** @param offsetMs offset of the retry clock, which set the time of queueing. */
+  /** Counts recorded results. @param offsetMs offset of the retry clock, by which deliveries were queued. */
   recorded(batch: readonly AttemptResult[], offsetMs: number): void;
   stale(attempts: number): void;
   /** Counts an attempt that was not made. */

@@ -5,16 +5,16 @@ import type { EndpointChange } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
-/** The values that one statement records. */
+/** The values that one statement writes. */
 export interface Recording {
-  /** Names of the leases of all results and endpoints. */
+  /** Names of the leases for all results and endpoints. */
   readonly leases: readonly string[];
-  /** Results of deliveries with ids of one day. */
+  /** Results of deliveries whose ids are of one day. */
   readonly attemptResults: readonly AttemptResult[];
   readonly endpoints: readonly EndpointChange[];
   /** Offset of the retry clock. */
   readonly offsetMs: number;
-  /** Whether the commit does not wait for the disk. */
+  /** Whether the commit may return before the data is on the disk. */
   readonly isRelaxed: boolean;
 }
 
@@ -58,13 +58,13 @@ const endpointRows = rowsOf<EndpointChange>({
 });
 
 /**
- * Returns the statement that records results. It returns the leases and their tokens. The CTE `leased` contains the
- * leases, and `results` the results whose token is valid.
+ * Returns the statement that records results. It returns the leases and their tokens. Its CTE `leased` has the leases.
+ * Its CTE `results` has the results whose token is valid.
  *
  * The bounds of the day are constants, so that PostgreSQL plans only one partition of each table. (PostgreSQL 18.4
  * crashes when it prunes partitions while it reads again a row that another transaction changed.) `any(array[…])` is an
  * equality without an order, which prevents a merge join. A merge join would read the whole queue in the order of its
- * key, and PostgreSQL chooses it when the statistics report an empty table, as they usually do.
+ * key. PostgreSQL would choose it when the statistics say that the table is empty, as they usually do.
  */
 export function recordStatement(day: Date, o: Recording): pg.QueryConfig {
   const ofDay = piecesOf(day);
@@ -85,7 +85,7 @@ select name, token, case when ${o.isRelaxed}::boolean then set_config('synchrono
   return named(ofDay.name, statement);
 }
 
-/** The last pieces that contain a day. Most results are of one day. */
+/** The parts of the statement for the last day that was used. Most results are of one day. */
 let pieces:
   | { readonly day: number; readonly name: string; readonly finished: Sql; readonly logged: Sql }
   | undefined;
@@ -131,8 +131,8 @@ function rescheduleRest(offsetMs: number): Sql {
      and (g.ended is null or q.queued_at <> g.round) and q.attempts = g.attempts`;
 }
 
-// A delivery that was dropped or expired during its attempt is recorded as delivered if the attempt succeeded. The same
-// holds while another transaction is dropping it and the queue still has it (`being_dropped`).
+// A delivery may be dropped or expire during its attempt. It is recorded as delivered when the attempt succeeded. The
+// same is true while another transaction is dropping it, and the queue still has it (`being_dropped`).
 const finishDeliveries = (isOfDay: (id: string) => Sql): Sql => sql`
   update deliveries d set ended = g.ended, finished_at = now()
     from results g left join removed r on r.id = g.id
@@ -146,7 +146,7 @@ const finishDeliveries = (isOfDay: (id: string) => Sql): Sql => sql`
      and d.shop_id = g.shop_id and d.id = g.id and ${isOfDay('d.id')}
      and d.ended is distinct from 'delivered'`;
 
-// A response may repeat the payload, so it is not stored if the customer was redacted during the attempt.
+// The response may repeat the payload. It is not stored when the customer was redacted during the attempt.
 const logAttempts = (isOfDay: (id: string) => Sql): Sql => sql`
   insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, wait_ms,
     read_ms, status, error, url, request_headers, response_excerpt, response_headers)

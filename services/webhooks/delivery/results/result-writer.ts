@@ -6,40 +6,46 @@ import { BatchWriter, type BatchWriterOptions } from './batch-writer.ts';
 import type { WrittenResults } from './write-results.ts';
 
 export interface ResultWriterOptions extends BatchWriterOptions {
-  /** Changes of health, which are recorded together with the results. */
+  /** Changes of health. They are recorded together with the results. */
   readonly healthChanges: Pick<HealthChanges, 'take'>;
-  /** Called with results that were recorded, or dropped. */
+  /** Called with results that were recorded or dropped. */
   readonly onRecorded: (batch: readonly AttemptResult[], written: WrittenResults) => void;
 }
 
 /** Maximum number of results that one statement records. */
 const MAX_BATCH = 256;
-/** Results are collected for this time, or until there are ENOUGH of them. Milliseconds. */
+/**
+ * How long results are collected before they are recorded, unless there are {@link ENOUGH} of them earlier.
+ * Milliseconds.
+ */
 const GATHER_MS = 20;
 const ENOUGH = 64;
-/** Maximum number of queues with failures in memory. */
+/** Maximum number of queues with failures that are in memory. */
 const MAX_FAILING = 10_000;
 
-/** A result to be written later. */
+/** A result that is written later. */
 interface Postponed {
   readonly one: AttemptResult;
-  /** By the monotonic clock. Milliseconds. */
+  /** When it is written, by the monotonic clock. Milliseconds. */
   atMs: number;
 }
 
 /**
  * Records results in batches. While one statement runs, the results for the next one are collected. Skipped results are
- * retried with a later batch. A result that the database rejects in every form stays in memory and is retried after a
- * growing pause. Its delivery is not sent again during that time.
+ * tried again with a later batch. A result that the database rejects in every form stays in memory, and is tried again
+ * after a pause that grows. Its delivery is not sent again during that time.
  */
 export class ResultWriter {
   readonly #o: ResultWriterOptions;
   readonly #batches: BatchWriter;
   readonly #waiting: AttemptResult[] = [];
   #postponed: Postponed[] = [];
-  /** Deliveries with unrecorded results, oldest first, with the time at which they were added. Milliseconds. */
+  /**
+   * Deliveries whose results are not recorded, oldest first, each with the time at which its result was added.
+   * Milliseconds.
+   */
   readonly #unrecorded = new Map<string, number>();
-  /** Queues with a failure since their deliveries were read. */
+  /** Queues that had a failure after some of their deliveries were read. */
   readonly #failing = new Set<string>();
   readonly #loop: Loop;
   #isDraining = false;
@@ -60,15 +66,13 @@ export class ResultWriter {
     this.#loop.wake(isUrgent ? 0 : GATHER_MS);
   }
 
-  /** Returns how long the oldest result has been unrecorded; 0 when all are recorded. Milliseconds. */
+  /** Returns for how long the oldest result has not been recorded; 0 when all are recorded. Milliseconds. */
   oldestMs(): number {
     const [oldest] = this.#unrecorded.values();
     return oldest === undefined ? 0 : performance.now() - oldest;
   }
 
-  /**
-   * Resolves when all results are written. After `timeoutMs` it drops results that cannot be recorded.
-   */
+  /** Resolves when all results are written. After `timeoutMs`, results that cannot be recorded are dropped. */
   async drain(timeoutMs: number): Promise<void> {
     this.#isDraining = true;
     this.#batches.giveUpAt(performance.now() + timeoutMs);
@@ -110,7 +114,7 @@ export class ResultWriter {
     this.#waiting.unshift(...due.map(({ one }) => one));
   }
 
-  /** Sets `isFailing` of a success if a failure of its queue was added after the delivery was read. */
+  /** Sets `isFailing` of a success, when its queue had a failure after the delivery was read. */
   #withFailing(attemptResult: AttemptResult): AttemptResult {
     const key = queueKeyOf(attemptResult.due);
     if (attemptResult.ended !== 'delivered') {

@@ -13,18 +13,19 @@ export interface WrittenResults {
   readonly stale: readonly AttemptResult[];
   /** Results that were skipped because another transaction has locked their subscriptions. */
   readonly skipped: readonly AttemptResult[];
-  /** Subscriptions that were deactivated, and warnings. */
+  /** Deactivations of subscriptions, and warnings. */
   readonly notices: readonly Notice[];
 }
 
 /**
- * Records results of attempts and the times of the next attempts, in one statement. If attempts failed, or succeeded for
- * the first time after failures, the same transaction first counts the failures of their subscriptions. Successes do not
- * wait for the disk. The call may be repeated when the response of a commit was lost.
+ * Records results of attempts and the times of the next attempts, in one statement. If attempts failed, or succeeded
+ * for the first time after failures, the same transaction first counts the failures of their subscriptions. A batch
+ * with only successes is committed without waiting for the disk. The call may be repeated when the response of a commit
+ * was lost.
  *
- * - A result whose lease is lost is not recorded.
+ * - A result is not recorded when the lease of its shard is lost.
  * - A delivery that was dropped during its attempt stays dropped, unless it was delivered.
- * - A delivery that was replayed during its attempt continues; the attempt is only logged.
+ * - A delivery that was replayed during its attempt continues. The attempt is only logged.
  * - A failure of a subscription that another transaction has locked is skipped, because the lock may last long.
  *
  * @param o.offsetMs offset of the retry clock.
@@ -37,7 +38,7 @@ export async function writeResults(
 ): Promise<WrittenResults> {
   const toCount = resultsToCount(attemptResults);
   if (toCount.length === 0) {
-    // After a crash of the database, deliveries with lost results are sent again, like deliveries in flight.
+    // After a crash of the database, deliveries whose results are lost are sent again, like deliveries in flight.
     const stale = await write(pool, attemptResults, endpoints, { ...o, isRelaxed: true });
     return { stale, skipped: [], notices: [] };
   }
@@ -52,7 +53,10 @@ export async function writeResults(
   });
 }
 
-/** Returns the results of subscriptions whose count of failures changes: by a failure, or the first success after one. */
+/**
+ * Returns the results that change the count of failures of their subscription: failures, and the first success after a
+ * failure.
+ */
 function resultsToCount(attemptResults: readonly AttemptResult[]): AttemptResult[] {
   const changesCount = ({ due, sent, ended }: AttemptResult): boolean =>
     sent !== undefined && (ended !== 'delivered' || due.isFailing);
@@ -69,7 +73,7 @@ function leasesOf(
   return [...new Set(leases)];
 }
 
-/** Returns the results that were not written. */
+/** Writes the results. Returns those whose lease is lost. */
 async function write(
   db: Queryable,
   attemptResults: readonly AttemptResult[],
@@ -78,7 +82,7 @@ async function write(
 ): Promise<AttemptResult[]> {
   const stale: AttemptResult[] = [];
   const days = Map.groupBy(attemptResults, ({ due }) => dayOf(due.id).getTime());
-  // All results were skipped. The health of their endpoints is recorded anyway.
+  // All results were skipped. The health of their endpoints is recorded all the same.
   if (days.size === 0 && endpoints.length > 0) days.set(new Date().setUTCHours(0, 0, 0, 0), []);
   let changes = endpoints;
   for (const [day, ofDay] of days) {
@@ -96,6 +100,6 @@ async function record(db: Queryable, day: Date, recording: Recording): Promise<A
   return recording.attemptResults.filter(({ due, token }) => tokens.get(leaseOf(due)) !== token);
 }
 
-// The order of locks is always: leases, subscriptions, subscription queues, endpoints, queue, deliveries.
+// Locks are always taken in this order: leases, subscriptions, subscription queues, endpoints, queue, deliveries.
 const LOCK_LEASES = `
 select from leases where name = any($1::text[]) order by name for share`;

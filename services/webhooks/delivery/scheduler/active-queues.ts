@@ -14,19 +14,19 @@ import {
 import type { HealthClass } from './capacity.ts';
 import { LoadedEndpoints } from './loaded-endpoints.ts';
 
-/** Maximum number of queues of a process. Above half of it, idle queues are unloaded immediately. */
+/** Maximum number of queues in the memory of a process. Above half of it, idle queues are unloaded at once. */
 export const MAX_ACTIVE_QUEUES = 2_000;
 
 /**
- * Fresh deliveries that did not start within this time are read from the table like other deliveries, with their address
- * and body at that moment. Milliseconds.
+ * How long a fresh delivery may wait in memory for its start. After this time it is read from the table like other
+ * deliveries, with its address and body at that moment. Milliseconds.
  */
 const MAX_FRESH_MS = 250;
-/** Maximum size of the fresh deliveries of all queues. */
+/** Maximum size of the fresh deliveries of all queues. Bytes. */
 const MAX_FRESH_BYTES = 8 * 1024 * 1024;
-/** Maximum number of removed queues whose last read is in memory. */
+/** Maximum number of removed queues for which the last read is in memory. */
 const MAX_READS_OF_REMOVED = 20_000;
-/** Maximum number of pairs of shop and health class whose last grant is in memory. */
+/** Maximum number of pairs of shop and health class for which the last grant is in memory. */
 const MAX_GRANTS = 20_000;
 
 /** The queues from which this process sends, and the health of their endpoints. */
@@ -36,7 +36,7 @@ export class ActiveQueues {
   readonly #lastGrants = new Map<string, number>();
   #grants = 0;
   #freshBytes = 0;
-  /** When the last reads of removed queues ended. Reads that are not in the map ended before `#mapClearedMs`. */
+  /** When the last read of each removed queue ended. The last reads of other queues ended before `#mapClearedMs`. */
   readonly #readsOfRemoved = new Map<string, number>();
   #mapClearedMs = Number.NEGATIVE_INFINITY;
 
@@ -44,7 +44,7 @@ export class ActiveQueues {
     return this.#queues;
   }
 
-  /** Queues that may have due work. */
+  /** Returns the queues that may have due work. */
   due(): ActiveQueue[] {
     const now = performance.now();
     const due: ActiveQueue[] = [];
@@ -58,13 +58,13 @@ export class ActiveQueues {
     return due;
   }
 
-  /** Adds deliveries that were just committed. Returns false when they must be read from the table instead. */
+  /** Adds deliveries that were just committed. Returns false when they must be read from the table. */
   addFresh(target: Target, deliveries: readonly Due[]): boolean {
     const bytes = deliveries.reduce((total, due) => total + due.bytes, 0);
     if (this.#freshBytes + bytes > MAX_FRESH_BYTES) return false;
     const loaded = this.#queues.get(target.key);
     if (loaded ? !takesFresh(loaded, target) : !target.wasEmpty) return false;
-    // A read that ended after the queue was found may have returned the deliveries, and they may have been sent.
+    // A read that ended after the queue was found may have returned these deliveries already. They may have been sent.
     if ((loaded?.readEndedMs ?? this.#lastReadOf(target.key)) >= target.foundAtMs) return false;
     if (!loaded && this.#queues.size >= MAX_ACTIVE_QUEUES) return false;
     const queue = loaded ?? this.#addEmpty(target);
@@ -81,7 +81,7 @@ export class ActiveQueues {
     return taken;
   }
 
-  /** Adds a queue. Replaces a loaded queue only when its endpoint has changed. */
+  /** Adds a queue. It replaces a loaded queue only when the endpoint has changed. */
   add(stored: StoredQueue): void {
     if (this.#queues.get(stored.key)?.endpointId !== stored.endpointId) this.#add(stored);
   }
@@ -110,7 +110,7 @@ export class ActiveQueues {
     this.endpoints.remove(queue.endpointKey);
   }
 
-  /** Returns when the last read of a queue that is not loaded ended, or a later time. */
+  /** Returns when the last read of a queue that is not loaded ended. It may return a later time. */
   #lastReadOf(key: string): number {
     return this.#readsOfRemoved.get(key) ?? this.#mapClearedMs;
   }
@@ -124,7 +124,7 @@ export class ActiveQueues {
     this.#readsOfRemoved.set(key, readEndedMs);
   }
 
-  /** Removes queues and endpoints of other shards, because other processes send for them. */
+  /** Removes the queues and endpoints of other shards, because other processes send for those. */
   keepOnly(shards: readonly number[]): void {
     for (const { key, shard } of this.#queues.values()) {
       if (!shards.includes(shard)) this.remove(key);
@@ -138,7 +138,7 @@ export class ActiveQueues {
     this.#markDue(endpointKey);
   }
 
-  /** Makes the next probe of an endpoint due, see {@link LoadedEndpoints.probeNow}. */
+  /** Makes the next probe of an endpoint due now, see {@link LoadedEndpoints.probeNow}. */
   probeNow(endpointKey: string, retryNowMs: number): EndpointHealth | undefined {
     const health = this.endpoints.probeNow(endpointKey, retryNowMs);
     if (health) this.#markDue(endpointKey);
@@ -151,7 +151,7 @@ export class ActiveQueues {
     }
   }
 
-  /** Notes that the fair share has granted attempts to the queue and its shop. */
+  /** Notes that the fair share has granted an attempt to the queue, and so to its shop. */
   noteGrant(queue: ActiveQueue, healthClass: HealthClass): void {
     this.#grants += 1;
     queue.lastGrant = this.#grants;
@@ -163,13 +163,13 @@ export class ActiveQueues {
     return this.#lastGrants.get(`${shopId} ${healthClass}`) ?? 0;
   }
 
-  /** An attempt failed and was recorded. The delivery is due again after the pause. Milliseconds. */
+  /** Notes that an attempt failed and was recorded. Its delivery is due again after the pause. Milliseconds. */
   noteRetry(key: string, pauseMs: number): void {
     const queue = this.#queues.get(key);
     if (queue) noteRetry(queue, pauseMs);
   }
 
-  /** Notes that an attempt of the queue has ended. If the queue has no due work, it is idle from now. */
+  /** Notes that an attempt of the queue has ended. A queue without due work is idle from now on. */
   noteIdle(key: string): void {
     const queue = this.#queues.get(key);
     if (queue) queue.idleSinceMs = performance.now();

@@ -1,48 +1,55 @@
 /**
- * Health class of an endpoint. `trusted`: it responds quickly. `new`: it had too few attempts to be trusted. `slow`: one
- * of its attempts has been open for more than a second. `failing`: its last attempt failed.
+ * Health class of an endpoint.
+ *
+ * - `trusted`: it responds quickly.
+ * - `new`: it had too few attempts to be trusted.
+ * - `slow`: one of its attempts has been open for more than a second.
+ * - `failing`: its last attempt failed.
  */
 export type HealthClass = 'trusted' | 'new' | 'slow' | 'failing';
 
-/** The number of attempts that an endpoint may start now. */
+/** How many attempts an endpoint may start now. */
 export interface EndpointCapacity {
   readonly free: number;
   readonly healthClass: HealthClass;
 }
 
-/** The attempts, or the bytes of their bodies, that a process may start now. */
+/** How many attempts a process may start now, or how many bytes of bodies. */
 export interface Capacity {
   /** Capacity for all endpoints, without `reserved`. */
   readonly all: number;
-  /** The part of `all` that endpoints other than trusted ones may use. */
+  /** The part of `all` that endpoints may use that are not trusted. */
   readonly untrusted: number;
   /** The part of `untrusted` that slow and failing endpoints may use. */
   readonly bad: number;
-  /** Capacity for new and failing endpoints, even while hanging endpoints use all other capacity. */
+  /** Capacity for new and for failing endpoints. They have it even while hanging endpoints use all other capacity. */
   readonly reserved: { readonly new: number; readonly failing: number };
 }
 
-/** The work in flight of a process: attempts, or bytes of their bodies. */
+/** The work in flight of a process: the number of attempts, or the bytes of their bodies. */
 export interface Load {
-  /** The configured limit. */
+  /** The limit from the settings. */
   readonly limit: number;
-  /** All attempts, including those whose result is not recorded yet. */
+  /** All attempts. This includes attempts that have ended and whose result is not recorded. */
   readonly all: number;
-  /** Open attempts by the health class of their endpoint. An attempt open for more than a second counts as slow. */
+  /**
+   * Open attempts, by the health class of their endpoint. An attempt that has been open for more than a second counts
+   * as slow.
+   */
   readonly new: number;
   readonly slow: number;
   readonly failing: number;
 }
 
 /**
- * Returns the free capacity. The limits prevent hanging endpoints from using all the capacity of a process:
+ * Returns the free capacity. Its limits prevent hanging endpoints from using all the capacity of a process:
  *
- * - Endpoints that are not trusted use at most half of the limit, slow and failing endpoints at most a quarter.
- * - Trusted endpoints that start to hang become slow. All slow attempts together count for at most half of the limit,
- *   so other endpoints continue. For that, up to twice the limit may be open.
- * - 1/32 of the limit is reserved for new endpoints and 1/64 for failing endpoints. An attempt that becomes slow releases
- *   its reserved capacity. The number of such attempts is limited too, so that half of the limit stays for trusted
- *   endpoints.
+ * - Endpoints that are not trusted use at most half of the limit. Slow and failing endpoints use at most a quarter.
+ * - Trusted endpoints that begin to hang become slow. All slow attempts together count for at most half of the limit,
+ *   so that other endpoints continue. For this, up to twice the limit may be open.
+ * - 1/32 of the limit is reserved for new endpoints, and 1/64 for failing endpoints. An attempt that becomes slow
+ *   releases its reserved capacity. The number of such attempts is also limited, so that half of the limit stays for
+ *   trusted endpoints.
  */
 export function freeCapacity({ limit, all, new: untried, slow, failing }: Load): Capacity {
   const part = (share: number): number => Math.max(1, Math.floor(limit / share));
@@ -63,7 +70,7 @@ export function freeCapacity({ limit, all, new: untried, slow, failing }: Load):
   };
 }
 
-/** Returns the free capacity of all endpoints of a health class. */
+/** Returns the free capacity for all endpoints of one health class together. */
 export function freeFor(capacity: Capacity, healthClass: HealthClass): number {
   const { all, untrusted, bad, reserved } = capacity;
   switch (healthClass) {
@@ -78,7 +85,7 @@ export function freeFor(capacity: Capacity, healthClass: HealthClass): number {
   }
 }
 
-/** The remaining capacity while the fair share grants attempts. */
+/** The capacity that is left while the fair share grants attempts. */
 export interface Remaining {
   all: number;
   untrusted: number;

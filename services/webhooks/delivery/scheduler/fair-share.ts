@@ -11,23 +11,23 @@ export interface Candidate {
   readonly key: string;
   readonly shopId: bigint;
   readonly endpointKey: string;
-  /** Sequence number of its last grant; greater means later. */
+  /** Sequence number of the last grant of the queue. A greater one is later. */
   readonly lastGrant: number;
 }
 
 export interface ShareOptions {
   readonly capacityOf: (endpointKey: string) => EndpointCapacity;
-  /** Sequence number of the shop's last grant for the health class; greater means later. */
+  /** Returns the sequence number of a shop's last grant for a health class. A greater one is later. */
   readonly lastGrantOf: (shopId: bigint, healthClass: HealthClass) => number;
 }
 
 /**
- * Grants one attempt at a time, round-robin: first over shops, then over the endpoints of a shop, then over the queues of
- * an endpoint. The shop or queue with the oldest grant is first, so that every queue gets attempts even when only one is
- * free at a time. A shop has a separate turn for each health class, so a new endpoint of a busy shop waits no longer than
- * a new endpoint of another shop. A shop has no limit of its own; it only takes turns.
+ * Grants one attempt at a time, round-robin: first over shops, then over the endpoints of a shop, then over the queues
+ * of an endpoint. The shop or queue whose last grant is oldest is first, so that every queue gets attempts even when
+ * only one at a time is free. A shop has a separate turn for each health class. So a new endpoint of a busy shop waits
+ * no longer than one of another shop. A shop has no limit here; it only takes turns.
  *
- * @returns the number of attempts by queue, in the order of the grants.
+ * @returns the number of attempts for each queue, in the order of the grants.
  */
 export function shareFairly(
   candidates: readonly Candidate[],
@@ -53,7 +53,7 @@ interface Endpoint {
   readonly queues: string[];
 }
 
-/** The endpoints of a shop that are in one health class. */
+/** A shop with its endpoints of one health class. */
 interface Shop {
   readonly lastGrant: number;
   readonly endpoints: Endpoint[];
@@ -87,7 +87,7 @@ function byLastGrant(one: { lastGrant: number }, other: { lastGrant: number }): 
   return one.lastGrant - other.lastGrant;
 }
 
-/** Takes one attempt for the next queue of the next endpoint. Both then move to the end of their lists. */
+/** Grants one attempt to the next queue of the next endpoint. Both then move to the end of their lists. */
 function nextQueue(endpoints: Endpoint[], left: Remaining): string | undefined {
   for (;;) {
     const endpoint = endpoints.shift();

@@ -1,14 +1,14 @@
 import type { Due } from '../queue/read-due.ts';
 import type { HealthClass } from './capacity.ts';
 
-/** An attempt that has started and whose result is not recorded yet. */
+/** An attempt from its start until its result is recorded. */
 export interface TrackedAttempt {
   readonly due: Due;
   readonly queueKey: string;
   readonly endpointKey: string;
   readonly token: bigint;
   readonly healthClass: HealthClass;
-  /** By the monotonic clock. Milliseconds. */
+  /** When it started, by the monotonic clock. Milliseconds. */
   readonly startedMs: number;
   isOpen: boolean;
   isSlow: boolean;
@@ -19,12 +19,12 @@ interface Count {
   slow: number;
 }
 
-/** An attempt that is open for more than this time counts as slow. Milliseconds. */
+/** An attempt counts as slow when it has been open for longer than this. Milliseconds. */
 const SLOW_MS = 1_000;
-/** Ended attempts are removed from the list of young attempts only when it is longer than this. */
+/** Ended attempts stay in the list of young attempts as long as the list is not longer than this. */
 const MIN_KEPT = 64;
 
-/** Amounts by health class. */
+/** Numbers of attempts, or of bytes, by health class. */
 export type Usage = Readonly<Record<HealthClass | 'all', number>>;
 
 const NONE: Count = { open: 0, slow: 0 };
@@ -38,7 +38,7 @@ export class InFlightAttempts {
   readonly #shards = new Map<number, number>();
   readonly #attempts: Record<HealthClass, number> = { trusted: 0, new: 0, slow: 0, failing: 0 };
   readonly #bytes = { trusted: 0, new: 0, slow: 0, failing: 0, all: 0 };
-  /** Attempts that are not slow, oldest first. Includes ended attempts, which `markSlow` skips. */
+  /** Attempts that are not slow, oldest first. The list may have ended attempts, which `markSlow` skips. */
   #young: TrackedAttempt[] = [];
   #open = 0;
 
@@ -59,7 +59,7 @@ export class InFlightAttempts {
     return tracked;
   }
 
-  /** Notes that the request has ended. Its result is not recorded yet. */
+  /** Notes that the request has ended. The result is not recorded yet. */
   complete(tracked: TrackedAttempt): void {
     if (!tracked.isOpen) return;
     tracked.isOpen = false;
@@ -69,12 +69,13 @@ export class InFlightAttempts {
     count.open -= 1;
     if (tracked.isSlow) count.slow -= 1;
     if (count.open === 0) this.#endpoints.delete(tracked.endpointKey);
-    // A long attempt at the front must not keep the bodies of all later attempts in memory.
+    // Remove ended attempts. Otherwise, one long attempt at the front would keep the bodies of all later attempts in
+    // memory.
     if (this.#young.length > MIN_KEPT && this.#young.length > 2 * this.#open)
       this.#young = this.#young.filter((one) => one.isOpen);
   }
 
-  /** Notes that the result is recorded. */
+  /** Notes that the result of the attempt is recorded. */
   remove(deliveryId: string): void {
     const tracked = this.#all.get(deliveryId);
     if (!tracked) return;
@@ -116,12 +117,15 @@ export class InFlightAttempts {
     return created;
   }
 
-  /** The number of all attempts, open or not. */
+  /** Returns the number of all attempts, open or not. */
   size(): number {
     return this.#all.size;
   }
 
-  /** Number and bytes of attempts. The number by health class counts only open attempts; `all` counts every attempt. */
+  /**
+   * Returns the number and bytes of attempts. The numbers by health class count only open attempts; `all` counts every
+   * attempt.
+   */
   load(): { readonly attempts: Usage; readonly bytes: Usage } {
     return { attempts: { ...this.#attempts, all: this.#all.size }, bytes: this.#bytes };
   }

@@ -12,11 +12,14 @@ import type { EndpointCapacity, HealthClass } from './capacity.ts';
 interface Loaded {
   readonly shard: number;
   health: EndpointHealth;
-  /** Number of queues and attempts of the endpoint. The endpoint is removed with the last of them. */
+  /**
+   * Number of queues and attempts that use the endpoint. When the last of them is gone, the endpoint is removed from
+   * memory.
+   */
   users: number;
 }
 
-/** An endpoint with at least this limit of attempts in flight is trusted. */
+/** An endpoint is trusted when its limit of attempts in flight is at least this. */
 const TRUSTED_LIMIT = 3;
 
 /** The health of the endpoints to which this process sends. */
@@ -30,13 +33,13 @@ export class LoadedEndpoints {
     else this.#endpoints.set(endpointKey, { health, shard, users: 1 });
   }
 
-  /** Notes that a queue of the endpoint was removed. */
+  /** Notes that a queue of the endpoint was removed from memory. */
   remove(key: string): void {
     const endpoint = this.#endpoints.get(key);
     if (endpoint) this.#release(key, endpoint);
   }
 
-  /** Keeps the health of an endpoint in memory for an attempt, until the returned function is called. */
+  /** Keeps the health of an endpoint in memory during an attempt, until the returned function is called. */
   keep(key: string): () => void {
     const endpoint = this.#endpoints.get(key);
     if (!endpoint) return () => {};
@@ -49,7 +52,7 @@ export class LoadedEndpoints {
     if (endpoint.users === 0 && this.#endpoints.get(key) === endpoint) this.#endpoints.delete(key);
   }
 
-  /** Removes endpoints of other shards. */
+  /** Removes the endpoints of other shards. */
   keepOnly(shards: readonly number[]): void {
     for (const [key, { shard }] of this.#endpoints) {
       if (!shards.includes(shard)) this.#endpoints.delete(key);
@@ -66,7 +69,7 @@ export class LoadedEndpoints {
   }
 
   /**
-   * Makes the next probe of an open circuit due. Returns the new health; undefined when the circuit is closed.
+   * Makes the next probe of an open circuit due now. Returns the new health; undefined when the circuit is closed.
    *
    * @param retryNowMs current time of the retry clock.
    */
@@ -78,8 +81,8 @@ export class LoadedEndpoints {
   }
 
   /**
-   * Applies the outcome of an attempt. Returns the new health and whether the circuit closed; undefined when the health
-   * did not change.
+   * Applies the outcome of an attempt to the health. Returns the new health, and whether the circuit has closed.
+   * Returns undefined when the health did not change.
    */
   note(
     key: string,

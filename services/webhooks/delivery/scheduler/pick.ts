@@ -7,7 +7,7 @@ import { type ShareOptions, shareFairly } from './fair-share.ts';
 import type { InFlightAttempts } from './in-flight.ts';
 import type { ShopBytes } from './shop-bytes.ts';
 
-/** Maximum size of bodies in memory; up to twice as much when endpoints hang. */
+/** Maximum size of bodies in memory. It may be up to twice as much when endpoints hang. Bytes. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export interface PickOptions {
@@ -15,7 +15,7 @@ export interface PickOptions {
   readonly inFlight: InFlightAttempts;
   readonly shopBytes: ShopBytes;
   readonly loader: Pick<QueueLoader, 'postpone'>;
-  /** Configured limit of attempts in flight. */
+  /** Limit of attempts in flight, from the settings. */
   readonly concurrency: number;
 }
 
@@ -23,22 +23,22 @@ export interface PickOptions {
 export interface Picked {
   readonly queue: ActiveQueue;
   readonly healthClass: HealthClass;
-  /** Maximum number of attempts to start. */
+  /** Maximum number of attempts that the queue may start. */
   readonly limit: number;
-  /** Number of the queue's notifications when it was picked. */
+  /** How often the queue had been notified when it was picked. */
   readonly notifications: number;
 }
 
 export interface Picks {
-  /** In the order of the grants, so that the queue with the oldest grant is read first. */
+  /** The picked queues in the order of their grants. So the queue whose last grant is oldest is read first. */
   readonly picked: readonly Picked[];
-  /** Maximum bytes of bodies to start, for all queues of each health class. */
+  /** Maximum number of bytes of bodies that may start in each health class, over all queues. */
   readonly maxBytes: Readonly<Record<HealthClass, number>>;
-  /** Whether any queue has due work, picked or not. */
+  /** Whether some queue has due work. The queue may be picked or not. */
   readonly hasMore: boolean;
 }
 
-/** Decides which queues with due work start attempts, and how many each may start. */
+/** Decides which queues with due work start attempts, and how many attempts each may start. */
 export async function pick(o: PickOptions): Promise<Picks> {
   const { active, inFlight } = o;
   const queues = await withoutThrottled(o, active.due());
@@ -79,7 +79,7 @@ async function withoutThrottled(
   queues: readonly ActiveQueue[],
 ): Promise<readonly ActiveQueue[]> {
   const throttled = new Set<bigint>();
-  // One statement per shop, because all its queues wait until the same time.
+  // One statement for each shop, because all its queues wait until the same time.
   for (const [shopId, ofShop] of Map.groupBy(queues, (queue) => queue.shopId)) {
     const waitMs = shopBytes.waitMs(shopId);
     if (waitMs === 0) continue;

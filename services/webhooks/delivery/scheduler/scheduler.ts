@@ -16,13 +16,16 @@ export interface SchedulerOptions extends PickOptions {
   readonly retryNowMs: () => number;
 }
 
-/** Pause between the end of an attempt and the next read, so that attempts which end together cause one read. Milliseconds. */
+/**
+ * Pause between the end of an attempt and the next read, so that attempts that end together cause one read.
+ * Milliseconds.
+ */
 const PACE_MS = 4;
 
 /** Sends due deliveries. */
 export class Scheduler {
   readonly #o: SchedulerOptions;
-  /** Whether queues have more due work than was started. */
+  /** Whether queues have due work that was not started. */
   #hasMore = false;
 
   constructor(o: SchedulerOptions) {
@@ -30,8 +33,8 @@ export class Scheduler {
   }
 
   /**
-   * Picks queues with due work, reads as many deliveries as there is capacity for, and starts their attempts. Deliveries
-   * that this process has just committed start without a read. Does not wait for the attempts.
+   * Picks queues with due work, reads as many deliveries as there is capacity for, and starts their attempts.
+   * Deliveries that this process has just committed start without a read. Does not wait for the end of the attempts.
    */
   async sendDue(): Promise<void> {
     if (this.#o.attempts.isShortOfSockets()) return;
@@ -43,7 +46,7 @@ export class Scheduler {
     this.#hasMore = this.#o.active.due().length > 0;
   }
 
-  /** Starts fresh deliveries if the queue has no other due work. Returns false when the queue must be read. */
+  /** Starts fresh deliveries of a queue that has no other due work. Returns false when the queue must be read. */
   #sendFresh({ queue, healthClass, limit }: Picked): boolean {
     const { active, retryNowMs } = this.#o;
     const mode = modeOf(active.endpoints.health(queue.endpointKey), retryNowMs());
@@ -85,11 +88,11 @@ export class Scheduler {
     return readDue(pool, readings, { except, maxBytes, offsetMs: this.#o.offsetMs() });
   }
 
-  /** @returns false when the shop is throttled and the delivery must wait. */
+  /** Starts the attempt of a delivery. @returns false when its shop is throttled, so that the delivery must wait. */
   #send(due: Due, readAtMs: number): boolean {
     const { active, attempts, inFlight, shards, shopBytes } = this.#o;
     const queue = active.queues.get(queueKeyOf(due));
-    // The token is checked here, just before the start. So a process that was frozen in between starts no attempt.
+    // Check the token here, directly before the start. If this process was frozen until now, it starts no attempt.
     const token = shards.tokenOf(due.shard);
     if (!queue || !active.endpoints.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;
@@ -103,7 +106,7 @@ export class Scheduler {
     if (this.#hasMore) this.#o.wakeLoop.wake(PACE_MS);
   };
 
-  /** Notes whether the queues may have more due work than was read. */
+  /** Notes which queues may have more due work than was read. */
   #note(
     { picked, maxBytes }: Picks,
     deliveries: readonly Due[],

@@ -1,20 +1,20 @@
 /** Limits the bytes that one shop sends to receivers in one minute. */
 export interface ShopBytes {
   /**
-   * Takes the bytes of a request. Returns false when the limit is reached. All deliveries of the shop then wait for
-   * {@link ShopBytes.waitMs}. The first request of a minute is always allowed, whatever its size.
+   * Takes the bytes of a request from the limit. Returns false when the limit is reached. Then no delivery of the shop
+   * may be sent during {@link ShopBytes.waitMs}. The first request of a minute is always allowed, whatever its size is.
    */
   take(shopId: bigint, bytes: number): boolean;
-  /** How long the shop must wait; 0 when it may send. Milliseconds. */
+  /** How long deliveries of the shop must wait; 0 when they may be sent. Milliseconds. */
   waitMs(shopId: bigint): number;
-  /** The number of shops that wait. */
+  /** The number of shops that must wait. */
   throttled(): number;
 }
 
 export interface ShopBytesOptions {
-  /** Limit of all processes together. Bytes. */
+  /** Limit for one shop, over all processes. Bytes per minute. */
   readonly perMinute: number;
-  /** The part of all deliveries that this process sends, 0 to 1. It may use that part of the limit. */
+  /** The share of all deliveries that this process sends, 0 to 1. The process may use the same share of the limit. */
   readonly share: () => number;
   /** Called once each time that a shop reaches its limit. */
   readonly onLimitReached: (shopId: bigint) => void;
@@ -22,10 +22,15 @@ export interface ShopBytesOptions {
   readonly now?: () => number;
 }
 
-/** Headers, TLS and TCP of each request, so that many empty requests count too. */
+/**
+ * Bytes that each request counts in addition to its body, for headers, TLS and TCP. So many empty requests count, too.
+ */
 const OVERHEAD_BYTES = 1_024;
 const MINUTE_MS = 60_000;
-/** Minimum share of a process. A process that has just started owns few shards, and must still send for a busy shop. */
+/**
+ * Minimum share of a process. A process that has just started owns few shards, and must still be able to send for a
+ * busy shop.
+ */
 const MIN_SHARE = 1 / 4;
 
 interface Minute {
@@ -34,9 +39,9 @@ interface Minute {
 }
 
 /**
- * Keeps the counts in memory, not in the database. A minute of a shop starts with its first request. Processes divide
- * the limit as they divide the shards. Up to four processes together stay within the limit; each further process adds at
- * most a quarter.
+ * Creates the limit. The counts are in memory, not in the database. The minute of a shop starts with its first request.
+ * Processes divide the limit as they divide the shards. Up to four processes together stay within the limit. Each
+ * further process adds at most a quarter of it.
  */
 export function createShopBytes(o: ShopBytesOptions): ShopBytes {
   const now = o.now ?? (() => performance.now());
@@ -80,7 +85,7 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
       return true;
     },
     waitMs(shopId) {
-      // The scheduler calls this many times a second, so it first checks the small set.
+      // The scheduler calls this many times a second. So look first into the small set.
       const minute = throttled.has(shopId) ? current(shopId) : undefined;
       return minute ? Math.max(1, minute.startedMs + MINUTE_MS - now()) : 0;
     },
