@@ -66,8 +66,9 @@ export async function endEarlierSecrets(
 }
 
 /**
- * Returns the secrets that sign the deliveries of a subscription, newest first. Both callers write the audit log: REST by
- * `reveals` of the operation (`rest/audited.ts`), the portal by the option `audit` of its RPC (`portal/audited.ts`).
+ * Returns the secrets that sign the deliveries of a subscription, newest first. Both callers write the audit log: REST
+ * because of `reveals` of the operation (`rest/audited.ts`), the portal because of the option `audit` of its RPC
+ * (`portal/audited.ts`).
  */
 export async function revealSecret(
   context: ActionContext,

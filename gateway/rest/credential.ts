@@ -33,8 +33,8 @@ export interface CredentialRequest extends Presented {
  * Step 3 of every request: authenticates the caller.
  *
  * Operations with `credentials: 'bearer-or-api-key'`, such as those of webhooks, read `Authorization` if its scheme is
- * `Bearer`, else `X-Authorization`. Other schemes, such as the `Basic` of a proxy, are ignored. All other operations read
- * only `X-Authorization`.
+ * `Bearer`, else `X-Authorization`. Other schemes, such as the `Basic` of a proxy, are ignored. All other operations
+ * read only `X-Authorization`.
  *
  * @throws HttpError 401, or 429 when the address had too many rejected credentials; another error when the database or
  *   the partners' key set is unavailable.
