@@ -24,8 +24,8 @@ const cancellation = z.object({
 });
 
 /**
- * Cancels a return that is open or in review, and its open label request. If a run of processing made its exchange order,
- * or may have, a job cancels the order first, and then the return: until then the return is queued.
+ * Cancels a return that is open or in review, and its open label request. If a run of processing made an exchange
+ * order, or may have made one, a job first cancels the order and then the return. Until then the return is queued.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS as {@link Return.cancel} says. An
  *   open instant refund does not prevent it.
@@ -52,7 +52,7 @@ export async function cancelReturn(
   });
 }
 
-/** A later run of processing uses the additional details of the last failed job, so they are kept. */
+/** Keeps the additional details of the last failed job, because a later run of processing uses them. */
 async function queueCancellation(
   tx: Queryable,
   { shopId, returnId, actor, reason }: z.output<typeof cancellation>,

@@ -12,7 +12,7 @@ export interface Cancellation {
 }
 
 /**
- * Decides what a cancellation does. A caller that cancels must hold the return's row lock.
+ * Decides what a cancellation does. A caller that then cancels must hold the row lock of the return.
  *
  * @throws DomainError STATE_FORBIDS as {@link Return.cancel} says.
  */

@@ -24,7 +24,7 @@ const checkInput = z.object({ ...callerShape, returnId: id });
 
 /**
  * Returns what `processReturn` and `cancelReturn` would do with a return now, by their own rules. Changes and locks
- * nothing, so that the answer may be outdated when a person reads it.
+ * nothing. So the answer may be outdated when a person reads it.
  *
  * @throws DomainError NOT_FOUND for a return that the shop does not have.
  */

@@ -44,7 +44,7 @@ function printable(max: number) {
   return z.string().regex(form, `must be 1 to ${max} printable characters without blanks`);
 }
 
-/** Rejects settings that do not fit together, or that production does not allow. @throws ConfigError */
+/** Rejects settings that do not fit together, and settings that production does not allow. @throws ConfigError */
 export function checkCombinations(config: Settings<typeof returnsShape>): void {
   const problems: string[] = [];
   if (config.NODE_ENV === 'production' && config.COMMERCE_ALLOWED_ORIGINS.length > 0) {
@@ -57,7 +57,7 @@ export function checkCombinations(config: Settings<typeof returnsShape>): void {
   if (problems.length > 0) throw new ConfigError(problems);
 }
 
-/** The app that merchants install in their stores; undefined when there is none. */
+/** Returns the app that merchants install in their stores; undefined when none is configured. */
 export function shopifyAppOf(
   config: Pick<
     Settings<typeof returnsShape>,

@@ -5,16 +5,17 @@ import type {
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { serviceActor } from '../platform/identity.ts';
 
-/** The actor of these reads. Only the gateway may name users as actors. */
+/** The actor of returns' calls to destinations, because only the gateway may name users as actors. */
 const RETURNS = serviceActor('returns');
 
-/** The part of the destinations service that returns uses. */
+/** The part of the destinations client that returns uses. */
 export type Destinations = Pick<Client<typeof DestinationsService>, 'getDestination'>;
 
 /**
- * Reads a destination; undefined for the id 0, which means none. Call it before a transaction, never inside one.
+ * Reads a destination. Undefined for the id 0, which means no destination. Must not be called inside a transaction,
+ * because it waits for another service.
  *
- * @throws ConnectError NOT_FOUND when the shop has no destination with that id; UNAVAILABLE when the destinations
+ * @throws ConnectError NOT_FOUND when the shop has no destination with this id; UNAVAILABLE when the destinations
  *   service does not respond.
  */
 export async function destinationOf(

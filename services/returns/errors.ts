@@ -3,15 +3,15 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DETAILS_BYTES_MAX } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
 
-/** The shop has no return with this id. A return of another shop counts as absent. */
+/** The error for a return that the shop does not have. A return of another shop counts as absent. */
 export function returnNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.RETURN_NOT_FOUND, 'no such return');
 }
 
 /**
- * The shop has no line with this id.
+ * The error for a line item that the shop does not have.
  *
- * @param field the list of the request that has ids of other line items, if it has such a list.
+ * @param field the list in the request that contains the id, if the id is in such a list.
  */
 export function lineItemNotFound(field?: string): DomainError {
   const reason = ErrorReason.LINE_ITEM_NOT_FOUND;
@@ -20,12 +20,12 @@ export function lineItemNotFound(field?: string): DomainError {
   return new DomainError(Code.NotFound, reason, text, { field });
 }
 
-/** Processing planned no such effect for the return. */
+/** The error for an effect that processing did not plan for the return. */
 export function effectNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.EFFECT_NOT_FOUND, 'no such effect');
 }
 
-/** The shop has no returns settings. */
+/** The error for a shop that has no returns settings. */
 export function shopNotConfigured(): DomainError {
   return new DomainError(
     Code.FailedPrecondition,
@@ -34,12 +34,12 @@ export function shopNotConfigured(): DomainError {
   );
 }
 
-/** ALREADY_EXISTS: only one of `what`, such as `a label request`, can be open. */
+/** The error for a second open thing of a kind (ALREADY_EXISTS). @param what such as `a label request`. */
 export function alreadyOpen(what: string): DomainError {
   return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is already open`);
 }
 
-/** The details of a return would exceed their maximum size. */
+/** The error for a change after which the details of a return would exceed their maximum size. */
 export function detailsTooLarge(returnId: bigint): DomainError {
   const limit = DETAILS_BYTES_MAX / 1024 / 1024;
   return new DomainError(

@@ -14,10 +14,10 @@ import { MOVING } from './labels/moving.ts';
 import { Return } from './return.ts';
 import type { ReturnStore } from './store/return-store.ts';
 
-/** Time between two searches for overdue returns. Milliseconds. */
+/** Pause between two searches for overdue returns. Milliseconds. */
 const SWEEP_MS = 60_000;
 const LEASE_MS = 30_000;
-/** Returns of one query. */
+/** Maximum number of returns in one query. */
 const BATCH = 100;
 
 const EXPIRY_ACTOR = create(ActorSchema, systemActor('expiry'));
@@ -28,7 +28,7 @@ export interface ExpiryDeps {
   readonly logger: Logger;
 }
 
-/** Starts the expiry job: every minute it expires overdue returns of all shops. It runs in one process at a time. */
+/** Starts the expiry job. Every minute it expires overdue returns of all shops. It runs in one process at a time. */
 export function startExpiry(o: ExpiryDeps): Worker {
   const owner = randomUUID();
   return startLoop({
@@ -64,11 +64,11 @@ export function startExpiry(o: ExpiryDeps): Worker {
  * A return without a label never expires. An expired return opens again when its parcel moves or its goods arrive, see
  * `reopening` in `returnable.ts`.
  *
- * The clock of the database decides, once in the search and once under the lock of the return. Each return has its own
- * transaction, which publishes `return.updated`, and `label.request.cancelled` for an open label request. A return that
- * cannot be expired is logged, and tried again after a minute. An outage stops the search.
+ * The clock of the database decides twice: in the search, and again under the lock of the return. Each return has its
+ * own transaction. It publishes `return.updated`, and `label.request.cancelled` for an open label request. A return
+ * that cannot be expired is logged, and tried again after a minute. An outage stops the search.
  *
- * @returns how many expired.
+ * @returns the number of returns that expired.
  */
 export async function sweepExpired(
   deps: ExpiryDeps,
@@ -140,7 +140,7 @@ async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Logs an error of one return, so that the other returns still expire. */
+/** Expires one return. Logs an error of it, so that the other returns still expire. */
 async function expireOrLog({ store, logger }: ExpiryDeps, one: Overdue): Promise<boolean> {
   try {
     return await expire(store, one);
@@ -155,7 +155,7 @@ async function expireOrLog({ store, logger }: ExpiryDeps, one: Overdue): Promise
 async function expire(store: ReturnStore, one: Overdue): Promise<boolean> {
   const target = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
   const { value } = await store.change(target, async (tx, current) => {
-    // The return may have changed after the search.
+    // Check again, because the return may have changed after the search.
     if (!(await isOverdue(tx, one))) return { value: false };
     const expired = new Return(current).expire();
     const text = 'The return expired: its label was not used in time';

@@ -17,39 +17,39 @@ import { MAX_ID } from '../platform/ids.ts';
 import { text as anyText, id } from '../platform/input.ts';
 import { snakeCase, URL_MAX } from '../platform/text.ts';
 
-/** One field of the details: how it is checked, stored and read. */
+/** One field of the details: how its value is checked, stored and read. */
 export interface Field<T> {
   /** Checks the value in a submission. */
   readonly input: z.ZodType<T>;
-  /** The value of its column, as JSON. */
+  /** Returns the value for its column, as JSON. */
   toColumn(value: T): string | number | null;
-  /** Reads the value of its column, cast to text. */
+  /** Reads the value from its column, whose value was cast to text. */
   fromText(text: string | null): T;
-  /** Whether partners never see it. */
+  /** True for a field that partners never see. */
   readonly isInternal?: boolean;
 }
 
 type Fields = Readonly<Record<string, Field<unknown>>>;
 
-/** The values of a table's fields, by name. */
+/** The values of all fields of a table, by name. */
 export type ValuesOf<F extends Fields> = {
   readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never;
 };
 
 /**
- * Fields that have the same name in a submission, a row and a message: `hsCode` is the column `hs_code`. A field of the
- * table is accepted, stored and returned without more code.
+ * A table of fields that have the same name in a submission, a row and a message: `hsCode` is the column `hs_code`. A
+ * field in such a table is accepted, stored and returned without any other code.
  */
 export interface FieldTable<F extends Fields> {
   /** The names of the fields that partners see. */
   readonly publicNames: readonly string[];
   /** The columns, in the order in which {@link FieldTable.read} reads them. */
   readonly columns: readonly string[];
-  /** The checks of a submission, as the shape of a zod object. */
+  /** The checks of a submission, in the form of a zod object. */
   readonly inputs: { readonly [K in keyof F]: F[K]['input'] };
-  /** The values as columns, for `jsonb_populate_recordset`. */
+  /** Returns the values as columns, for `jsonb_populate_recordset`. */
   toColumns(values: ValuesOf<F>): Record<string, string | number | null>;
-  /** @param textOf returns the text of a column. It is called for each column, in their order. */
+  /** Reads the values. @param textOf returns the text of a column. It is called for each column, in their order. */
   read(textOf: (column: string) => string | null): ValuesOf<F>;
 }
 
@@ -61,7 +61,7 @@ function fieldTable<F extends Fields>(fields: F): FieldTable<F> {
   return {
     publicNames: all.flatMap(({ name, field }) => (field.isInternal ? [] : name)),
     columns: all.map(({ column }) => column),
-    // Object.fromEntries widens the keys of a closed record; so do the loops below.
+    // `fromEntries` and the loops below lose the type of the keys.
     inputs: inputs as FieldTable<F>['inputs'],
     toColumns(values) {
       return Object.fromEntries(
@@ -83,7 +83,7 @@ export const optionalId = z
   .bigint()
   .refine((value) => value >= 0n && value <= MAX_ID, 'must be an id up to 2^53-1');
 
-/** The units of a line item. */
+/** Number of units of a line item. */
 export const quantity = z
   .int()
   .refine((value) => value >= 1 && value <= MAX_QUANTITY, `must be from 1 to ${MAX_QUANTITY}`);
@@ -104,23 +104,23 @@ const countryField: Field<string> = storedAsText(countryCode);
 /** A required id. */
 const idField: Field<bigint> = storedId(id);
 
-/** An optional id, stored as 0 when it is unknown. */
+/** An optional id, stored as 0 when unknown. */
 const optionalIdField: Field<bigint> = storedId(optionalId);
 
-/** An optional id, stored as null when it is unknown. */
+/** An optional id, stored as null when unknown. */
 const nullableIdField: Field<bigint> = {
   input: optionalId,
   toColumn: (value) => (value === 0n ? null : value.toString()),
   fromText: (text) => BigInt(text ?? 0),
 };
 
-/** A whole number that `input` checks. */
+/** A whole number. `input` checks it. */
 function numberField(input: z.ZodType<number>): Field<number> {
   return { input, toColumn: (value) => value, fromText: Number };
 }
 
 /**
- * A member of an enum, stored as its text.
+ * A value of an enum, stored as its text.
  *
  * @param desc the enum in the proto.
  */
@@ -129,7 +129,7 @@ function enumField<T extends number>(desc: GenEnum<T>, input: z.ZodType<T>): Fie
   return { input, toColumn: texts.toText, fromText: (text) => texts.fromText(text ?? '') };
 }
 
-/** A field that partners never see. */
+/** Makes a field that partners never see. */
 function internal<T>(field: Field<T>): Field<T> {
   return { ...field, isInternal: true };
 }
@@ -143,8 +143,8 @@ function storedId(input: z.ZodType<bigint>): Field<bigint> {
 }
 
 /**
- * The fields of a submitted return that are in the details, except amounts, order and customer. How to add one:
- * CONTRIBUTING.md.
+ * The fields of a submitted return that are part of the details, except amounts, order and customer. CONTRIBUTING.md
+ * says how to add one.
  */
 export const RETURN_FIELDS = fieldTable({
   type: enumField(
@@ -164,7 +164,10 @@ export const RETURN_FIELDS = fieldTable({
   packageReference: textField(),
 });
 
-/** The fields of a submitted line item that are in the details, except amounts. How to add one: CONTRIBUTING.md. */
+/**
+ * The fields of a submitted line item that are part of the details, except amounts. CONTRIBUTING.md says how to add
+ * one.
+ */
 export const LINE_FIELDS = fieldTable({
   providerLineItemId: idField,
   providerLineItemExternalId: textField(),
@@ -192,8 +195,8 @@ export const LINE_FIELDS = fieldTable({
 
 const amount = z.custom<Amount>().optional();
 
-/** The input of amounts, by name. They are parsed later, because parsing needs the currencies. */
+/** The input of amounts, by name. The amounts are parsed later, because the currencies are needed for that. */
 export function amountsOf<K extends string>(names: readonly K[]) {
-  // Object.fromEntries widens the keys of a closed record.
+  // `fromEntries` loses the type of the keys.
   return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
 }

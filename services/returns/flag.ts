@@ -23,7 +23,7 @@ const unflag = z.object({
 const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one reason') });
 
 /**
- * Puts an open return into review: a user must check it before it may be processed.
+ * Puts an open return into review. It cannot be processed until a user ends the review.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when it is not open, or is queued
  *   for processing.
@@ -42,7 +42,7 @@ export async function flagReturn(store: ReturnStore, request: FlagReturnRequest)
 }
 
 /**
- * Ends the review of a return: it is open again.
+ * Ends the review of a return. The return is open again.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when it is not in review, or is
  *   queued for processing.

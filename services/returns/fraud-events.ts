@@ -6,18 +6,18 @@ import type { ServiceRuntime } from '../platform/service.ts';
 import type { Worker } from '../platform/worker.ts';
 import { addTimeline } from './store/timeline-store.ts';
 
-/** Consumes the events of the fraud service: each new report gets an entry in the timeline of its return. */
+/** Listens to the events of the fraud service. Each new report gets an entry in the timeline of its return. */
 export function consumeFraudReports(runtime: ServiceRuntime): Promise<Worker> {
   const topics = [eventsTopic('fraud')];
   return consumeEvents({ ...runtime, group: 'returns', topics, handle: noteReports });
 }
 
 /**
- * Writes the timeline entries of a batch of events; a trigger marks their returns. Skips other triggers of events, and
- * returns that do not exist.
+ * Writes the timeline entries for a batch of events. A trigger of the database then marks their returns as reported.
+ * Other kinds of events, and returns that do not exist, are skipped.
  */
 export async function noteReports(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
-  // All writers of several returns lock them in this order.
+  // Lock the returns in the same order as all other code that changes several returns.
   for (const event of events.toSorted(byReturn)) {
     const { shopId, returnId, actor, detail } = event;
     if (detail.case !== 'fraudReport' || !actor) continue;

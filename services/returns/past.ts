@@ -1,10 +1,11 @@
 import { invalidField } from '../platform/errors.ts';
 
-/** How far the clock of a caller may be ahead. Milliseconds. */
+/** Maximum time by which the clock of a caller may be ahead. Milliseconds. */
 const SKEW_MS = 60_000;
 
 /**
- * Checks that a time is not in the future. A time that is at most {@link SKEW_MS} ahead becomes now.
+ * Checks that a time is not in the future. A time that is at most {@link SKEW_MS} ahead is replaced by the current
+ * time.
  *
  * @throws DomainError INVALID_ARGUMENT when it is further ahead.
  */

@@ -5,23 +5,27 @@ import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 
 const TIMELINE_DAYS = 400;
-/** Operations whose keys are never removed: an import may be repeated years later, and a shipment's id is its key. */
+/**
+ * Operations whose keys are never deleted. An import may be repeated years later, and the id of a shipment is its key.
+ */
 const KEPT_KEYS = ['SubmitReturn', 'RecordPartnerShipment'];
-/** A snapshot must exist longer than its event. Events are removed by whole days, after the day has ended. */
+/**
+ * How many days longer than its event a snapshot is kept. Events are deleted by whole days, after the day has ended.
+ */
 const SNAPSHOT_EXTRA_DAYS = 2;
-/** Repeats of an event come within days. */
+/** How long the ids of events of commerce providers are kept. An event is repeated only within days. */
 const INBOUND_EVENT_DAYS = 7;
 const EVERY_MS = 60 * 60 * 1_000;
-/** Shopify repeats a webhook for some hours. */
+/** How long handled webhooks of Shopify are remembered. Shopify repeats a webhook for some hours. */
 const WEBHOOK_DAYS = 7;
 const DATA_REQUEST_DAYS = 90;
-/** Maximum number of rows that one statement removes, so that it does not block other statements for long. */
+/** Maximum number of rows that one statement deletes, so that it does not block other statements for long. */
 const ROWS = 5_000;
 
 /**
- * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and
- * shipments), ids of events of commerce providers after a week, expired install links, handled webhooks and data
- * requests of Shopify, and stored snapshots two days after their events. Safe to run in several replicas.
+ * Starts the loop that deletes old rows: timeline entries after 400 days, idempotency keys after 90 days (except those
+ * of submissions and shipments), ids of events of commerce providers after a week, expired install links, handled
+ * webhooks and data requests of Shopify, and stored snapshots two days after their events. Several replicas may run it.
  *
  * @param o.snapshotDays for how many days events are stored.
  */
@@ -41,7 +45,7 @@ export function startPurge(o: {
   });
 }
 
-/** One step of the purge. @returns the number of removed rows. */
+/** Does one step of the purge. @returns the number of deleted rows. */
 export async function purge(db: Queryable, snapshotDays: number): Promise<number> {
   const entries = await db.query(
     `delete from timeline

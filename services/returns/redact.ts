@@ -11,7 +11,10 @@ import { fittingIds } from './store/fitting.ts';
 import type { Changer, ReturnStore } from './store/return-store.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
 
-/** Maximum number of returns in one transaction, which has them all in memory. Fewer if they are large. */
+/**
+ * Maximum number of returns in one transaction, because all of them are in memory. When they are large, there are
+ * fewer.
+ */
 const BATCH = 50;
 
 export interface RedactionDeps {
@@ -21,18 +24,19 @@ export interface RedactionDeps {
 
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
 
-/** Whose data a redaction removes. */
+/** Whose data a redaction removes: that of one e-mail address, of some orders, or of everybody. */
 export type Redacted =
   | { readonly email: string }
-  /** The provider's ids of orders. */
+  /** The orders, by the provider's ids. */
   | { readonly providerOrderIds: readonly bigint[] }
   | 'everybody';
 
 /**
- * Removes the names, address, e-mail address and uploads of one shopper from all returns, their label requests and
- * their stored snapshots. Safe to repeat: a call continues where an interrupted call stopped.
+ * Removes the names, address, e-mail address and uploads of one shopper from all returns, and from their label requests
+ * and stored snapshots. Safe to repeat: a call continues where an interrupted call stopped.
  *
- * Each return gets an event of its own, with the key of its other events, so that no earlier event arrives after it.
+ * Each return gets an event of its own. It has the same key as the other events of the return, so that no earlier event
+ * arrives after it.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -50,7 +54,7 @@ export async function redactCustomer(
   }
 }
 
-/** Redacts up to 50 returns in one transaction. `returns` is 0 when there are no more. */
+/** Redacts up to 50 returns in one transaction. In the result, `returns` is 0 when there are no more. */
 export async function redactBatch(
   { pool, store }: RedactionDeps,
   by: Changer,
@@ -134,7 +138,7 @@ interface SnapshotKey {
   readonly revision: bigint;
 }
 
-/** Redacts the snapshots one by one, because a return may have many large ones. */
+/** Redacts the stored snapshots, one after another, because a return may have many large ones. */
 async function clearSnapshots(
   tx: Queryable,
   shopId: bigint,
@@ -145,7 +149,7 @@ async function clearSnapshots(
     [shopId, returnIds],
   );
   for (const { return_id: returnId, revision } of rows) {
-    // Does nothing when the purge has removed the snapshot in the meantime.
+    // Has no effect when the purge has deleted the snapshot in the meantime.
     await changeSnapshot(tx, { shopId, returnId, revision }, (snapshot) => {
       delete snapshot.customer;
       for (const line of snapshot.lineItems) line.uploads = [];

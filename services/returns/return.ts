@@ -3,7 +3,7 @@ import { type DomainError, stateForbids } from '../platform/errors.ts';
 
 const { OPEN, REVIEW, CLOSED, CANCELLED, EXPIRED } = ReturnState;
 
-/** Every transition: the states from which it is allowed, and its new state. Closed and cancelled are final. */
+/** All transitions: the states from which each is allowed, and the state after it. Closed and cancelled are final. */
 export const TRANSITIONS = {
   flag: { from: [OPEN], to: REVIEW },
   unflag: { from: [REVIEW], to: OPEN },
@@ -18,7 +18,7 @@ export type Transition = keyof typeof TRANSITIONS;
 /** The fields that decide whether a transition is allowed. */
 type Facts = Pick<Details, 'id' | 'state' | 'flagReasons' | 'processing'>;
 
-/** The result of a transition. The store writes it. */
+/** The result of a transition. The store writes it to the database. */
 export interface StateChange {
   readonly returnId: bigint;
   readonly state: ReturnState;
@@ -26,15 +26,15 @@ export interface StateChange {
 }
 
 /**
- * What runs of processing made of what they requested of the commerce provider: `made`: something; `unknown`: of
- * something no answer is known, so that it may have been made.
+ * What runs of processing have made of what they requested of the commerce provider. `none`: nothing. `made`:
+ * something. `unknown`: for something there is no known answer, so that it may have been made.
  */
 export type Fulfilment = 'none' | 'made' | 'unknown';
 
-/** Payments that the state does not show. Read them under the return's row lock. */
+/** Payments of a return that its state does not show. They must be read under the row lock of the return. */
 export interface Commitments {
   readonly fulfilment: Fulfilment;
-  /** The shopper keeps an instant refund. */
+  /** Whether the shopper keeps an instant refund. */
   readonly instantRefundKept: boolean;
 }
 
@@ -53,8 +53,8 @@ const NAMES: Readonly<Record<ReturnState, string>> = {
 };
 
 /**
- * The rules of a return's state: each method decides whether a transition or an edit is allowed. Nothing is written to
- * the database.
+ * The rules for the state of a return. Each method decides whether a transition or an edit is allowed. No method writes
+ * to the database.
  */
 export class Return {
   readonly #details: Facts;
@@ -63,19 +63,19 @@ export class Return {
     this.#details = details;
   }
 
-  /** @throws DomainError STATE_FORBIDS when it is not open, or is queued for processing. */
+  /** @throws DomainError STATE_FORBIDS when the return is not open, or is queued for processing. */
   flag(reasons: readonly string[]): StateChange {
     return this.#enter('flag', reasons);
   }
 
-  /** @throws DomainError STATE_FORBIDS when it is not in review. */
+  /** @throws DomainError STATE_FORBIDS when the return is not in review. */
   unflag(): StateChange {
     return this.#enter('unflag');
   }
 
   /**
-   * @throws DomainError STATE_FORBIDS when it is neither open nor in review, is queued for processing, or has
-   *   commitments: a cancellation cannot undo them.
+   * @throws DomainError STATE_FORBIDS when the return is neither open nor in review, is queued for processing, or has
+   *   commitments, which a cancellation cannot undo.
    */
   cancel(commitments: Commitments): StateChange {
     const change = this.#enter('cancel');
@@ -84,7 +84,8 @@ export class Return {
   }
 
   /**
-   * Cancels the return whose exchange order was cancelled. Allowed while the return is queued, because processing calls it.
+   * Cancels a return whose exchange order was cancelled. Allowed while the return is queued, because a job of
+   * processing calls it.
    *
    * @throws DomainError STATE_FORBIDS
    */
@@ -93,24 +94,30 @@ export class Return {
     return this.#changed('cancel', []);
   }
 
-  /** Keeps the flag reasons, so that a reopened return is in review again. */
+  /** Expires the return. Keeps the flag reasons, so that a return that opens again is in review again. */
   expire(): StateChange {
     return this.#enter('expire', this.#details.flagReasons);
   }
 
-  /** Opens an expired return again. It is in review if it was in review when it expired. */
+  /** Opens an expired return again. It is in review when it was in review before it expired. */
   reopen(): StateChange {
     const { flagReasons } = this.#details;
     return this.#enter(flagReasons.length > 0 ? 'reopenInReview' : 'reopen', flagReasons);
   }
 
-  /** Allowed while the return is queued, because processing calls it. @throws DomainError STATE_FORBIDS */
+  /**
+   * Closes the return. Allowed while it is queued, because a job of processing calls it. @throws DomainError
+   * STATE_FORBIDS
+   */
   close(): StateChange {
     this.#requireFrom('close');
     return this.#changed('close', []);
   }
 
-  /** @throws DomainError STATE_FORBIDS when it is neither open nor in review, or is queued for processing. */
+  /**
+   * Requires that the return may be edited. @throws DomainError STATE_FORBIDS when it is neither open nor in review, or
+   * is queued for processing.
+   */
   requireEditable(): void {
     if (!isOpenOrInReview(this.#details.state)) this.#reject();
     this.#requireNotQueued();
@@ -141,7 +148,7 @@ export class Return {
 }
 
 /**
- * Checks every cancellation, and every edit of an {@link Return.requireEditable editable} return.
+ * Checks payments before a cancellation, and before an edit of an {@link Return.requireEditable editable} return.
  *
  * @param o.freesLines whether line items become free for another return, which could refund them again.
  * @throws DomainError STATE_FORBIDS when an outcome may be fulfilled; with `freesLines` also when the shopper keeps an
@@ -160,8 +167,8 @@ export function requireUncommitted(
 }
 
 /**
- * A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it, and only
- * that run or a person who looks at the provider's records can say what was made.
+ * The error for a return of which a failed run of processing has fulfilled a part, or may have. Only another run can
+ * complete it. Only that run, or a person who looks into the provider's records, can say what was made.
  */
 export function outcomesFulfilled(fulfilment: Exclude<Fulfilment, 'none'>): DomainError {
   return stateForbids(
@@ -171,6 +178,6 @@ export function outcomesFulfilled(fulfilment: Exclude<Fulfilment, 'none'>): Doma
   );
 }
 
-/** Follows a sentence that says that an outcome is unknown, and what else may be tried. docs/runbook.md has the steps. */
+/** The end of a text which says that an outcome is unknown, and what to try first. docs/runbook.md has the steps. */
 export const ASK_A_PERSON =
   "if that does not find it, look at the provider's records, and have an operator record what they show (`commerce settle`)";

@@ -25,19 +25,22 @@ interface StoredReturn {
 interface LineRow {
   readonly provider_line_item_id: bigint;
   readonly quantity: number;
-  /** Ordered units: the smaller number of what was submitted and what the provider says; null when neither is known. */
+  /**
+   * Number of ordered units: the smaller one of what was submitted and what the provider reported; null when neither is
+   * known.
+   */
   readonly ordered: bigint | null;
-  /** Whether the provider has said how many units were ordered. */
+  /** Whether the provider has reported how many units were ordered. */
   readonly ordered_there: boolean;
-  /** Units that were refunded at the provider, not by this service. */
+  /** Number of units that were refunded at the provider, and not by this service. */
   readonly refunded_there: bigint;
   /** Whether the provider has cancelled the order. */
   readonly cancelled_there: boolean;
-  /** Units of the same order line in other returns that were neither cancelled nor expired. */
+  /** Number of units of the same order line in other returns, except cancelled and expired ones. */
   readonly elsewhere: bigint;
-  /** Another return that is open or in review and has the line. */
+  /** Id of another return that has the order line and is open or in review. */
   readonly live_in: bigint | null;
-  /** A closed return that refunded the line in full. */
+  /** Id of a closed return that refunded the order line completely. */
   readonly refunded_by: bigint | null;
 }
 
@@ -74,24 +77,25 @@ select l.provider_line_item_id, l.quantity, least(l.ordered_quantity, there.quan
  where l.shop_id = $1 and l.return_id = $2 and l.removed_at is null
  order by l.position`;
 
-/** Why a line item, or all of them, cannot be part of a return. */
+/** A reason why a line item, or all line items, cannot be in a return. */
 interface Obstacle {
-  /** Path of the field: a line item, or the order. */
+  /** Path of the field: of a line item, or of the order. */
   readonly field: string;
   readonly reason: ErrorReason;
   readonly message: string;
 }
 
 /**
- * The first reason why a stored return must not have its line items, because of another return of the shop, or of what
- * the commerce provider says of the order:
+ * Returns the first reason why a stored return must not have its line items. It is about another return of the shop, or
+ * about what the commerce provider reported of the order:
  *
  * - the provider has cancelled the order;
- * - its order line is in another return that is open or in review;
- * - all returns together, except cancelled and expired ones, and the units that were refunded at the provider would be
- *   more than were ordered. Ordered is what the provider says, or a smaller `ordered_quantity`;
- * - the number of ordered units is not known, and a closed return refunded the line item in full, or some of its units
- *   were refunded at the provider.
+ * - the order line is in another return that is open or in review;
+ * - more units would be returned than were ordered. Units count in all returns except cancelled and expired ones, and
+ *   when they were refunded at the provider. The number of ordered units is what the provider reported, or a smaller
+ *   `ordered_quantity`;
+ * - the number of ordered units is not known, and a closed return refunded the line item completely, or some of its
+ *   units were refunded at the provider.
  *
  * Locks the order until the transaction ends, so that the second of two concurrent returns of one order sees the first.
  */
@@ -109,8 +113,9 @@ async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle |
 }
 
 /**
- * {@link findObstacle}, but only what the commerce provider says of the order. A return that this finds must not be
- * paid. The caller holds the lock of the return's row, which those who record the news need, too.
+ * Does the same as {@link findObstacle}, but only for what the commerce provider reported of the order. A return for
+ * which it finds an obstacle must not be paid. The caller must hold the row lock of the return. To record what the
+ * provider reports, a transaction needs this lock, too.
  */
 export async function findObstacleThere(
   tx: Queryable,
@@ -164,11 +169,12 @@ interface Reopening {
 }
 
 /**
- * Opens an expired return again, because its goods moved or arrived and must be processed. When another return has its
- * line items already, the return stays expired, and its timeline says why. A return that is not expired does not change.
+ * Opens an expired return again, because its goods moved or arrived and must be processed. When another return already
+ * has its line items, the return stays expired, and a timeline entry says why. A return that is not expired does not
+ * change.
  *
  * @param why what happened, for the timeline.
- * @returns what to add to the change that the caller makes under the return's lock.
+ * @returns what the caller adds to its change, which it makes under the lock of the return.
  */
 export async function reopening(tx: Queryable, current: Details, why: string): Promise<Reopening> {
   if (current.state !== ReturnState.EXPIRED) return { stateChanges: [], timeline: [] };
@@ -210,7 +216,7 @@ function obstacleOf(row: LineRow): (Omit<Obstacle, 'field'> & { field?: string }
   };
 }
 
-/** The obstacle of a line item whose number of ordered units is not known. */
+/** The obstacle of a line item when the number of ordered units is not known. */
 function refundedObstacle(row: LineRow): Omit<Obstacle, 'field'> | undefined {
   const reason = ErrorReason.LINE_ALREADY_REFUNDED;
   if (row.refunded_there > 0n) {

@@ -49,7 +49,7 @@ export interface ReturnsDeps {
   readonly destinations: Destinations;
   readonly logger: Logger;
   readonly providers: Providers;
-  /** A job of processing is queued. */
+  /** Called when a job of processing was queued. */
   readonly onQueued: () => void;
 }
 

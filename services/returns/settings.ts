@@ -36,7 +36,7 @@ const COLUMNS = `currency, restock_mode, gift_card_mode, label_provider, expiry_
   processing_retry_minutes, parcel_length_cm, parcel_width_cm, parcel_height_cm, sandbox`;
 
 /**
- * Reads a shop's returns settings.
+ * Reads the returns settings of a shop.
  *
  * @throws DomainError SHOP_NOT_CONFIGURED when the shop has no settings.
  */
@@ -97,12 +97,12 @@ const settingsInput = z.object({
 });
 
 /**
- * Writes a shop's returns settings. Absent fields keep their values; in the first call they get their default. The
- * first call needs the currency. With `validateOnly` it checks what may be set now, and writes nothing.
+ * Writes the returns settings of a shop. Absent fields keep their values. In the first call they get their defaults,
+ * and the currency is required. With `validateOnly` it only checks whether the settings may be written now.
  *
- * @throws DomainError STATE_FORBIDS for another `sandbox` while an effect has an unknown outcome or a return is being
- *   processed; SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for a currency that is
- *   not the shop's, because stored amounts are in the shop's currency.
+ * @throws DomainError STATE_FORBIDS for a change of `sandbox` while an effect has an unknown outcome or a return is
+ *   being processed; SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for another currency
+ *   than the shop has, because stored amounts are in the shop's currency.
  */
 export async function updateSettings(
   pool: pg.Pool,
@@ -140,7 +140,7 @@ export async function updateSettings(
   throw invalidField('settings.currency', 'cannot change');
 }
 
-/** Makes the checks of {@link updateSettings} that need the shop. Returns its present settings. */
+/** Makes those checks of {@link updateSettings} that need the shop. Returns its current settings. */
 async function checkSettings(
   pool: pg.Pool,
   shopId: bigint,

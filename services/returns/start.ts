@@ -42,21 +42,21 @@ import { createLargeWork } from './store/large.ts';
 import { createReturnReader } from './store/return-reader.ts';
 
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
-  /** Instead of the embedded commerce provider, which has its ledger in this database (tests). */
+  /** Replaces the embedded commerce provider, whose ledger is in this database (tests). */
   readonly commerce?: CommerceProvider;
-  /** Opens the HTTP client of a provider, instead of one that connects to public addresses (tests). */
+  /** Opens the HTTP client for endpoints. By default it connects only to public addresses (tests). */
   readonly openCommerceClient?: () => CommerceClient;
-  /** Opens the client of Shopify's Admin API, instead of one that connects to stores (tests). */
+  /** Opens the client for Shopify's Admin API. By default it connects to stores (tests). */
   readonly openShopifyClient?: () => ShopifyClient;
-  /** Ports of the stack itself, at which no shop may have its endpoint. */
+  /** Ports of this stack. No endpoint of a shop may use them. */
   readonly stackPorts?: () => readonly number[];
-  /** The pause after a transient failure of the provider; for tests. */
+  /** The pauses after transient failures of the provider (tests). */
   readonly retryBackoff?: Backoff;
 }
 
 /**
- * Starts the returns service. It starts without the destinations service; until that service responds, calls with a
- * destination fail with UNAVAILABLE.
+ * Starts the returns service. It also starts when the destinations service is unavailable. Until that service responds,
+ * calls with a destination fail with UNAVAILABLE.
  */
 export function startReturns(o: ReturnsOptions): Promise<RunningService> {
   return startService(
@@ -94,7 +94,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       commerceRoutes({ ...requests, ...commerce, onRedaction: () => onQueuedRedaction() })(router);
     },
     async workers() {
-      // This can fail, so it comes first: nothing would stop a worker that had been started before.
+      // Start this first, because it can fail, and nothing would stop a worker that was started before it.
       const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
       const retryBackoff = o.retryBackoff ?? RETRY_BACKOFF;
       const runDeps = { ...background, destinations, providers, retryBackoff };
@@ -125,7 +125,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   };
 }
 
-/** What the use cases need to reach commerce providers. */
+/** Creates what the use cases need to call commerce providers. */
 function createCommerce(o: ReturnsOptions, runtime: ServiceRuntime) {
   const { backgroundPool: pool, logger, telemetry } = runtime;
   const { meter } = telemetry;

@@ -9,7 +9,7 @@ interface Shop {
   readonly shopId: bigint;
 }
 
-/** The secrets that sign requests to a shop's endpoint. */
+/** The secrets that sign requests to the endpoints of shops. */
 export const COMMERCE_SECRETS = createSecretStore<Shop>({
   table: 'commerce_secrets',
   owner: { shop_id: ({ shopId }) => shopId },
@@ -21,11 +21,11 @@ export interface Connection {
   readonly url: string | null;
   /** The domain of a store at Shopify; null for an endpoint. */
   readonly shopDomain: string | null;
-  /** Separated by commas; empty for an endpoint. */
+  /** The scopes that the store granted, separated by commas; empty for an endpoint. */
   readonly scopes: string;
-  /** Null while the app is installed. */
+  /** When the merchant removed the app; null while it is installed. */
   readonly uninstalledAt: Date | null;
-  /** Since when Shopify refuses to refresh the token; null while it does not. */
+  /** When Shopify began to refuse refreshing the token; null while it does not refuse. */
   readonly refusedAt: Date | null;
   readonly connectedAt: Date;
   readonly updatedAt: Date;
@@ -36,7 +36,7 @@ export const CONNECTION_COLUMNS = `adapter, url, shop_domain as "shopDomain", sc
        connected_at as "connectedAt", updated_at as "updatedAt",
        (select refused_at from shopify_tokens t where t.shop_id = commerce_connections.shop_id) as "refusedAt"`;
 
-/** @throws DomainError COMMERCE_CONNECTION_NOT_FOUND */
+/** Reads a connection. @throws DomainError COMMERCE_CONNECTION_NOT_FOUND */
 export async function getConnection(db: Queryable, shopId: bigint): Promise<Connection> {
   const { rows } = await db.query<Connection>(
     `select ${CONNECTION_COLUMNS} from commerce_connections where shop_id = $1`,
@@ -47,7 +47,7 @@ export async function getConnection(db: Queryable, shopId: bigint): Promise<Conn
 }
 
 /**
- * The address of a shop's endpoint.
+ * Returns the address of a shop's endpoint.
  *
  * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; STATE_FORBIDS for a shop that is connected to Shopify.
  */
@@ -57,7 +57,7 @@ export async function getEndpoint(db: Queryable, shopId: bigint): Promise<string
   return url;
 }
 
-/** @throws DomainError STATE_FORBIDS */
+/** Returns the keyring. @throws DomainError STATE_FORBIDS when there is none. */
 export function requireKeyring({ keyring }: { readonly keyring: Keyring | undefined }): Keyring {
   if (keyring) return keyring;
   throw stateForbids(

@@ -38,8 +38,8 @@ export interface ConnectionDeps {
 const connectInput = z.object({ ...callerShape, url: requiredText(URL_MAX) });
 
 /**
- * Connects a shop to an HTTP endpoint, which replaces its former provider. If the shop has an endpoint already, changes
- * its url and keeps its secret.
+ * Connects a shop to an HTTP endpoint. The endpoint replaces the shop's former provider. When the shop already has an
+ * endpoint, its url changes and its secret stays.
  *
  * @throws DomainError INVALID_ARGUMENT for a url that is not allowed; SHOP_NOT_CONFIGURED; STATE_FORBIDS without a
  *   keyring, and without `force` while an effect has an unknown outcome.
@@ -81,7 +81,7 @@ export async function connectShop(
 }
 
 /**
- * Makes a new secret. The earlier ones sign during the overlap.
+ * Makes a new secret. Earlier secrets also sign during the overlap.
  *
  * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT for an overlap that is too long;
  *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS without a keyring, and for a shop that is connected to Shopify.
@@ -98,7 +98,7 @@ export async function rotateCommerceSecret(
   const use = keyUseOf('Commerce.RotateSecret', RotateSecretRequestSchema, request);
   return inTransaction(deps.pool, async (tx) => {
     const { id } = await oncePerKey(tx, use, async () => {
-      // The lock orders concurrent rotations.
+      // This lock makes concurrent rotations run one after another.
       await tx.query('select from commerce_connections where shop_id = $1 for update', [shopId]);
       await getEndpoint(tx, shopId);
       return (await COMMERCE_SECRETS.rotate(tx, { shopId }, { keyring, overlapHours })).id;
@@ -109,10 +109,10 @@ export async function rotateCommerceSecret(
 }
 
 /**
- * Removes a connection with its secrets or its token. Returns whether there was one.
+ * Removes a connection, with its secrets or its token. Returns whether there was one.
  *
- * @throws DomainError STATE_FORBIDS without `force` while an effect has an unknown outcome: another provider does not
- *   know it, and would make it again.
+ * @throws DomainError STATE_FORBIDS without `force` while an effect has an unknown outcome. Another provider does not
+ *   know this effect, and would make it again.
  */
 export function disconnectShop(
   pool: pg.Pool,

@@ -32,7 +32,7 @@ export const KIND_MESSAGES: Readonly<Record<EffectKind, KindMessage>> = {
 };
 
 /**
- * What was planned or requested of the commerce provider for a return, in the order of the requests.
+ * Returns the effects that processing planned or requested for a return, in the order of the requests.
  *
  * @throws DomainError RETURN_NOT_FOUND
  */

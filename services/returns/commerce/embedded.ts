@@ -24,7 +24,7 @@ export interface LedgerEntry {
   readonly amount: string;
   readonly currency: string;
   readonly idempotencyKey: string;
-  /** How often the key was used. Only the first call took effect. */
+  /** How often the key was used. Only the first use had an effect. */
   readonly calls: number;
   readonly additionalDetails: AdditionalDetails;
 }
@@ -39,17 +39,17 @@ export interface LedgerOfReturn {
 }
 
 export interface EmbeddedCommerce extends CommerceProvider {
-  /** Makes the next `times` calls for a return fail, also after a restart. 0 clears it. Ignores unknown returns. */
+  /** Makes the next `times` calls for a return fail, even after a restart. 0 ends this. Unknown returns are ignored. */
   failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
   /** Empty for an unknown return. */
   ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
 }
 
 /**
- * A commerce provider without a shop platform: a ledger in PostgreSQL.
+ * A commerce provider that needs no shop platform: its ledger is in PostgreSQL.
  *
- * It has its own transactions, as a remote provider has: an entry stays when the caller's process dies directly
- * afterwards. Its ids start at 10^12, far above the ids of this service.
+ * It has its own transactions, like a remote provider. So an entry stays when the process that requested it dies
+ * directly afterwards. Its ids start at 10^12, far above the ids of this service.
  */
 export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
   return {
@@ -88,8 +88,8 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
 }
 
 /**
- * Shorter than the timeout of a call, so that a hanging database does not count as a failure of the provider.
- * Milliseconds.
+ * Timeout of the ledger. It is shorter than that of a call, so that a hanging database does not count as a failure of
+ * the provider. Milliseconds.
  */
 const LEDGER_TIMEOUT_MS = 6_000;
 
@@ -142,7 +142,7 @@ select ${COLUMNS} from commerce_ledger
 const ENTRY = `
 select ${COLUMNS} from commerce_ledger where shop_id = $1 and idempotency_key = $2 and kind = $3`;
 
-// A planned failure adds no entry. The prefix of the name shows people the kind of the order.
+// A planned failure adds no entry. The prefix of the name shows the kind of the order to people.
 const PLACE = `
 with failed as (
   update commerce_failures set remaining = remaining - 1
@@ -216,7 +216,7 @@ function entry(row: EntryRow): LedgerEntry {
     currency: row.currency,
     idempotencyKey: row.idempotency_key,
     calls: row.calls,
-    // As `record` wrote it.
+    // `record` wrote this text, so it has this type.
     additionalDetails: parseExactJson(row.additional_details) as AdditionalDetails,
   };
 }

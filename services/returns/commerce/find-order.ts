@@ -17,7 +17,7 @@ export interface FindOrderDeps {
   readonly providers: Pick<Providers, 'connected'>;
 }
 
-/** What the shop's commerce provider says of an order name. */
+/** The answer of the shop's commerce provider about an order name. */
 export interface OrderAnswer {
   /** Whether the shop has a provider that looks orders up. */
   readonly looksUp: boolean;
@@ -26,10 +26,10 @@ export interface OrderAnswer {
 }
 
 /**
- * Asks the shop's commerce provider for an order by its name.
+ * Looks up an order by its name at the shop's commerce provider.
  *
- * @throws DomainError COMMERCE_FAILED: UNAVAILABLE when the provider does not answer, FAILED_PRECONDITION when it rejects
- *   the question.
+ * @throws DomainError COMMERCE_FAILED: UNAVAILABLE when the provider does not answer, FAILED_PRECONDITION when it
+ *   rejects the look-up.
  */
 export async function findOrder(
   { pool, providers }: FindOrderDeps,
@@ -53,7 +53,7 @@ function asDomainError(error: unknown): never {
 const input = z.object({ ...callerShape, name: requiredText(SHORT_TEXT_MAX) });
 
 /**
- * The RPC {@link findOrder}, for people.
+ * Implements the RPC for look-ups, which people use.
  *
  * @throws DomainError INVALID_ARGUMENT; COMMERCE_FAILED as {@link findOrder}; STATE_FORBIDS for a shop without a provider
  *   that looks orders up.

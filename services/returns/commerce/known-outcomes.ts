@@ -3,7 +3,8 @@ import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
 /**
- * Rejects another provider while an effect has an unknown outcome: only the one that was asked can find it.
+ * Rejects a change of the provider while an effect has an unknown outcome: only the provider to which it was requested
+ * can find it.
  *
  * @throws DomainError STATE_FORBIDS
  */
@@ -15,7 +16,7 @@ export async function requireKnownOutcomes(db: Queryable, shopId: bigint): Promi
   );
 }
 
-/** The number of a shop's effects that were requested and have no known answer. */
+/** Returns the number of a shop's effects that were requested and have no known outcome. */
 export async function unknownOutcomes(db: Queryable, shopId: bigint): Promise<number> {
   const result = await db.query<{ count: number }>(
     `select count(*)::int as count from processing_outcomes

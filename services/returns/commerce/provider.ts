@@ -2,24 +2,24 @@ import type { NumberText } from '../../contract/exact-json.ts';
 import { parseId } from '../../platform/ids.ts';
 import type { Both } from '../../platform/money.ts';
 
-/** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
+/** A JSON value in the caller's additional details. JSON.stringify writes it exactly as the caller sent it. */
 export type DetailScalar = string | number | NumberText | boolean | null;
 
-/** Values for the additional details of every new order, by key. */
+/** Values that each new order gets as additional details, by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 
 /** The keys of the test effects of `commerce check` begin with this. Test effects move no money. */
 export const CHECK_KEYS = 'rms:check:';
 
 /**
- * What is requested of a commerce provider for a return. Processing requests the first four, in this order; the
- * cancellation of a return requests the last.
+ * A kind of effect that is requested of a commerce provider for a return. Processing requests the first four, in this
+ * order. The cancellation of a return requests the last one.
  */
 export type EffectKind = 'exchange_order' | 'gift_card' | 'refund' | 'restock' | 'order_cancel';
 
 /**
- * Whether effects of this kind have an amount. A restock moves goods, and a cancelled exchange order was paid with goods:
- * their amount is `0`, and is not compared.
+ * Whether effects of this kind have an amount. A restock moves goods, and a cancelled exchange order was paid with
+ * goods. So their amount is `0`, and nothing compares it.
  */
 export function movesMoney(kind: EffectKind): boolean {
   return kind !== 'restock' && kind !== 'order_cancel';
@@ -30,31 +30,34 @@ export interface ExchangeItem {
   readonly variantId: bigint;
   readonly sku: string;
   readonly title: string;
-  /** Decimal strings in the request's currency. */
+  /** Decimal texts in the currency of the request. */
   readonly price: string;
   readonly discount: string;
   readonly tax: string;
 }
 
-/** A returned line of the order. */
+/** A line of the original order whose goods were returned. */
 export interface ReturnedLine {
   /** The provider's id of the order line. */
   readonly providerLineItemId: bigint;
   readonly sku: string;
   readonly quantity: number;
-  /** What is refunded for it, shipping included. Decimal string in the request's currency. */
+  /** The amount that is refunded for the line, including shipping. Decimal text in the currency of the request. */
   readonly refund: string;
 }
 
-/** Whether effects of this kind are orders, which have a number as id, and a name. A gift card is one, too. */
+/**
+ * Whether effects of this kind have a number as id, and a name. This is so for orders. A gift card counts as an order
+ * here.
+ */
 export function isOrder(kind: EffectKind): boolean {
   return kind === 'exchange_order' || kind === 'gift_card';
 }
 
 /**
- * What is wrong with an effect that a provider has answered for this kind; undefined when nothing is.
+ * Returns what is wrong with an effect of this kind in an answer of a provider; undefined when it is right.
  *
- * @param made.amount absent when the answer has none; so is its currency.
+ * @param made.amount absent when the answer has none. Then its currency is absent, too.
  */
 export function problemOfKind(
   kind: EffectKind,
@@ -73,9 +76,9 @@ export function problemOfKind(
     : 'effect.amount and effect.currency are required';
 }
 
-/** Returned goods that go back to stock. */
+/** Returned goods that go back into stock. */
 export interface RestockLine {
-  /** This service's id of the line item, as in `restock.requested`. */
+  /** Id of the line item in this service, as in `restock.requested`. */
   readonly lineItemId: bigint;
   /** The provider's id of the order line. */
   readonly providerLineItemId: bigint;
@@ -83,14 +86,14 @@ export interface RestockLine {
   readonly variantId: bigint;
   readonly sku: string;
   readonly quantity: number;
-  /** The provider's location; 0 when unknown. */
+  /** The provider's id of the location; 0 when unknown. */
   readonly locationId: bigint;
 }
 
-/** An exchange order at the provider. */
+/** An exchange order that exists at the provider. */
 export interface MadeOrder {
   readonly id: bigint;
-  /** May be empty. */
+  /** Name of the order; may be empty. */
   readonly name: string;
 }
 
@@ -99,41 +102,44 @@ export interface EffectRequest {
   readonly kind: EffectKind;
   readonly shopId: bigint;
   readonly returnId: bigint;
-  /** The provider's id and name of the order that the goods were bought with. */
+  /** The provider's id and name of the order with which the goods were bought. */
   readonly providerOrderId: bigint;
   readonly orderName: string;
-  /** Identifies the effect. The same return and kind always have the same key. */
+  /** Identifies the effect. It is always the same for one return and kind. */
   readonly key: string;
-  /** Decimal string in `currency`, above zero; `0` for kinds that move no money. */
+  /** Decimal text in `currency`, above zero. `0` for kinds that move no money. */
   readonly amount: string;
   /** ISO 4217. */
   readonly currency: string;
-  /** The goods of an exchange order; empty for the other kinds. */
+  /** The goods of an exchange order; empty for other kinds. */
   readonly items: readonly ExchangeItem[];
-  /** The returned lines of a refund; empty for the other kinds. */
+  /** The returned lines of a refund; empty for other kinds. */
   readonly lines: readonly ReturnedLine[];
-  /** The goods of a restock, at least one line; empty for the other kinds. */
+  /** The goods of a restock, at least one line; empty for other kinds. */
   readonly stock: readonly RestockLine[];
-  /** The exchange order to cancel; undefined for the other kinds. */
+  /** The exchange order that is cancelled; undefined for other kinds. */
   readonly orderToCancel: MadeOrder | undefined;
-  /** The caller's additional details for new orders; empty for the other kinds. */
+  /** The caller's additional details for a new order; empty for other kinds. */
   readonly details: AdditionalDetails;
 }
 
-/** An effect that exists at the provider. */
+/** An effect that the provider has made. */
 export interface Effect {
-  /** The provider's id. Orders and gift cards have a number. */
+  /** The provider's id. It is a number for orders and gift cards. */
   readonly id: string;
-  /** The name of an order for people; empty for the other kinds. */
+  /** The name of an order, for people; empty for other kinds. */
   readonly name: string;
-  /** The payment gateway of a refund, and the provider's own name; empty for the other kinds. */
+  /** The payment gateway of a refund, and the name of the provider; empty for other kinds. */
   readonly gateway: string;
   readonly provider: string;
-  /** The amount of the effect. After a repeated key, the amount of the first request. `0` for kinds that move no money. */
+  /**
+   * The amount of the effect. When its key was used again, this is the amount of the first request. `0` for kinds that
+   * move no money.
+   */
   readonly amount: string;
-  /** Empty for a listed effect that moves no money, if the provider keeps none. */
+  /** Empty for a listed effect that moves no money, when the provider stores no currency for it. */
   readonly currency: string;
-  /** When the provider made it; undefined when the provider does not say. */
+  /** When the provider made the effect; undefined when the provider does not say it. */
   readonly createdAt: Date | undefined;
 }
 
@@ -147,23 +153,23 @@ export interface ListedEffect extends Effect {
 export interface ListRequest {
   readonly shopId: bigint;
   readonly from: Date;
-  /** Exclusive. */
+  /** End of the period. Exclusive. */
   readonly to: Date;
-  /** The cursor of the page before; empty for the first page. */
+  /** The cursor of the previous page; empty for the first page. */
   readonly cursor: string;
 }
 
 export interface EffectPage {
   readonly effects: readonly ListedEffect[];
-  /** Empty on the last page. */
+  /** The cursor of the next page; empty on the last page. */
   readonly cursor: string;
 }
 
-/** An order at the provider, as it was paid. */
+/** An order at the provider, with the prices that were paid. */
 export interface FoundOrder {
   readonly id: bigint;
   readonly name: string;
-  /** ISO 4217: of the shop, and what the shopper paid in. */
+  /** The currencies of the shop and of the shopper's payment (ISO 4217). */
   readonly currencies: Both<string>;
   readonly lines: readonly FoundLine[];
 }
@@ -172,66 +178,66 @@ export interface FoundLine {
   readonly id: bigint;
   readonly title: string;
   readonly sku: string;
-  /** Undefined when unknown. */
+  /** Id of the product; undefined when unknown. */
   readonly productId: bigint | undefined;
   readonly variantId: bigint | undefined;
-  /** Ordered units, also those that were refunded later. */
+  /** Number of ordered units. Units that were refunded later count, too. */
   readonly quantity: number;
-  /** The units that can still be refunded. */
+  /** Number of units that can still be refunded. */
   readonly returnable: number;
-  /** The price of one unit after all discounts. Decimal strings. */
+  /** Price of one unit after all discounts. Decimal texts. */
   readonly unitPrice: Both<string>;
 }
 
 /**
- * The port to the shop's commerce platform.
+ * The interface between this service and a shop's commerce platform.
  *
  * A call stops when `signal` aborts. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}. Any other
- * error counts as a transient failure, because the request may have taken effect.
+ * error counts as a transient failure, because the request may have had its effect.
  */
 export interface CommerceProvider {
   /**
-   * Requests an effect. It takes effect at most once per key: a call with a repeated key returns the first result, even
-   * when the rest of the request is different.
+   * Requests an effect. There is at most one effect for each key. A call with a key that was used before returns the
+   * first result, even when the rest of the request is different.
    */
   create(request: EffectRequest, signal: AbortSignal): Promise<Effect>;
-  /** The effect that an earlier request with this kind and key made; undefined when there is none. */
+  /** Returns the effect that an earlier request with this kind and key made; undefined when there is none. */
   find(request: EffectRequest, signal: AbortSignal): Promise<Effect | undefined>;
-  /** A page of the effects that were made in a period; undefined when the provider cannot list them. */
+  /** Returns a page of the effects that were made in a period; undefined when the provider cannot list them. */
   list(request: ListRequest, signal: AbortSignal): Promise<EffectPage | undefined>;
   /**
-   * Finds an order by its name, such as `#1001`; undefined when there is none. Absent at a provider that looks no orders
-   * up.
+   * Finds an order by its name, such as `#1001`; undefined when there is none. The function is absent when the provider
+   * does not support look-ups.
    */
   readonly lookUp?: (
     order: { readonly shopId: bigint; readonly name: string },
     signal: AbortSignal,
   ) => Promise<FoundOrder | undefined>;
   /**
-   * The time after which an effect that {@link find} does not know was not made. Before it, an earlier request may still
-   * be on its way. Milliseconds.
+   * Time after which an effect that {@link CommerceProvider.find} does not know was not made. Before it, the request
+   * may still be on its way. Milliseconds.
    */
   readonly settledAfterMs: number;
   /**
-   * For kinds that {@link find} does not know: how long a repeated request surely has no second effect. Milliseconds.
-   * Other kinds may be repeated at any time.
+   * For kinds that {@link CommerceProvider.find} cannot find: how long a repeated request certainly has no second
+   * effect. Requests of other kinds may be repeated at any time. Milliseconds.
    */
   readonly repeatableForMs?: Partial<Record<EffectKind, number>>;
 }
 
-/** Why the returns of a shop without a provider are not processed. Follows "The return cannot be processed: ". */
+/** Why returns of a shop without a provider are not processed, as the text after "The return cannot be processed: ". */
 export const NO_PROVIDER =
   'the shop has no commerce provider that moves money. Connect one with `commerce connect` or `commerce shopify install-link`, or make the shop a sandbox';
 
 /**
- * The database of this service, with the ledger of the embedded provider, is unavailable. The provider did not fail, so
- * this does not count as a failure.
+ * The database of this service is unavailable, and with it the ledger of the embedded provider. The provider itself did
+ * not fail, so this does not count as its failure.
  */
 export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable';
 }
 
-/** `passing`: transient, the same request may succeed later. `final`: permanent, and the request had no effect. */
+/** `passing`: transient, so the same request may succeed later. `final`: permanent, and the request had no effect. */
 export type FailureKind = 'passing' | 'final';
 
 /** The provider rejected the request, or was unavailable. */
@@ -240,7 +246,7 @@ export class CommerceFailure extends Error {
   readonly kind: FailureKind;
   /** The pause that the provider requested. Milliseconds. */
   readonly retryAfterMs: number | undefined;
-  /** Whether the request surely did not leave this process, so that it had no effect. */
+  /** Whether the request certainly did not leave this process, so that it had no effect. */
   readonly isUnsent: boolean;
 
   constructor(
@@ -259,7 +265,7 @@ export class CommerceFailure extends Error {
   }
 }
 
-/** Whether the request surely did not leave this process. */
+/** Whether the request certainly did not leave this process. */
 export function isUnsent(error: unknown): boolean {
   return error instanceof CommerceFailure && error.isUnsent;
 }

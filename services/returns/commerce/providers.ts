@@ -10,35 +10,35 @@ import type { CommerceProvider } from './provider.ts';
 import { resilient } from './resilient.ts';
 import type { Store } from './shopify-app/app.ts';
 
-/** Chooses the commerce provider of a shop. */
+/** Finds the commerce provider of a shop. */
 export interface Providers {
   /**
-   * The provider of the return's shop; undefined when it has none. Then it counts and logs the return, unless the caller
-   * only checks.
+   * Returns the provider of the return's shop; undefined when it has none. In this case it also counts and logs the
+   * return, unless the caller only checks.
    */
   of(
     db: Queryable,
     about: ReturnRef & { readonly isCheck?: boolean },
   ): Promise<CommerceProvider | undefined>;
-  /** The provider of a shop that is connected, and since when; undefined when it is not. */
+  /** Returns the provider to which a shop is connected, and since when; undefined when the shop is not connected. */
   connected(db: Queryable, shopId: bigint): Promise<ConnectedProvider | undefined>;
 }
 
 /** The endpoint of a shop. */
 export interface Endpoint {
   readonly url: string;
-  /** The keys that sign requests: the newest first, then those of the overlap. */
+  /** The keys that sign requests: the newest first, then earlier ones during their overlap. */
   readonly keys: readonly KeyObject[];
   readonly sandbox: boolean;
 }
 
-/** A provider with open connections. */
+/** A provider, with the connections that it has open. */
 export interface OpenProvider {
   readonly commerce: CommerceProvider;
   readonly close: () => Promise<void>;
 }
 
-/** Providers with open connections. */
+/** Creates and keeps the providers of shops. */
 export interface OpenProviders extends Providers {
   close(): Promise<void>;
 }
@@ -50,11 +50,11 @@ export interface ConnectedProvider {
 
 export interface ProvidersOptions {
   readonly embedded: CommerceProvider;
-  /** Whether shops without a connection may use the embedded provider although they are live. Never in production. */
+  /** Whether live shops without a connection may use the embedded provider. Never in production. */
   readonly embeddedForLive: boolean;
-  /** Opens the provider of one endpoint. Shops share no connections, not even to the same host. */
+  /** Opens the provider for one endpoint. Shops never share connections, even to the same host. */
   readonly openEndpoint: (endpoint: Endpoint) => OpenProvider;
-  /** Opens the provider of one store at Shopify; undefined when COMMERCE_KEYRING is not set. */
+  /** Opens the provider for one store at Shopify; undefined when COMMERCE_KEYRING is not set. */
   readonly openStore:
     | ((store: Store, o: { readonly sandbox: boolean }) => OpenProvider)
     | undefined;
@@ -64,17 +64,20 @@ export interface ProvidersOptions {
   readonly meter: Meter;
 }
 
-/** Maximum number of providers in memory. The oldest is removed first, with its circuit breaker. */
+/** Maximum number of providers in memory. Above it, the oldest is removed, together with its circuit breaker. */
 const MAX_PROVIDERS = 1_000;
-/** Longer than a call. Milliseconds. */
+/** When a removed provider is closed. It is longer than a call. Milliseconds. */
 const CLOSE_AFTER_MS = 30_000;
-/** An effect at Shopify takes several requests. Below the limit that processing sets. Milliseconds. */
+/**
+ * Time limit of an effect at Shopify, which takes several requests. It is below the limit that processing sets.
+ * Milliseconds.
+ */
 const SHOPIFY_CALL_MS = 11_000;
 
 /**
- * The provider of a shop is its connection. Without one it is the embedded provider, in production only for sandbox
- * shops, because it moves no money. Each connection has its own limits and circuit breaker, so that a failing endpoint
- * stops only its own shop.
+ * Creates the providers. The provider of a shop is the one to which it is connected. A shop without a connection has
+ * the embedded provider. In production this is only for sandbox shops, because it moves no money. Each connection has
+ * its own limits and circuit breaker, so that a failing endpoint stops only its own shop.
  */
 export function createProviders(o: ProvidersOptions): OpenProviders {
   const embedded = resilient(o.embedded);
@@ -96,7 +99,7 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     const [oldest] = connected;
     if (connected.size >= MAX_PROVIDERS && oldest) {
       connected.delete(oldest[0]);
-      // Requests in flight have a deadline, and must not be cut off.
+      // Close it later: requests in flight have a deadline, and must not be interrupted.
       setTimeout(() => void oldest[1].close(), CLOSE_AFTER_MS).unref();
     }
     connected.set(name, opened);
@@ -150,15 +153,15 @@ async function find(db: Queryable, shopId: bigint): Promise<Found | undefined> {
 
 interface Found {
   readonly sandbox: boolean;
-  /** Null for a shop without a connection. */
+  /** When the shop was connected; null without a connection. */
   readonly since: Date | null;
   /** The address of an endpoint; null for another provider. */
   readonly url: string | null;
-  /** The valid signing secrets, encrypted as stored, newest first. See `SigningKeys`. */
+  /** The valid signing secrets, newest first, encrypted as they are stored. See `SigningKeys`. */
   readonly secrets: string | null;
   /** The domain of a store at Shopify; null for another provider. */
   readonly shopDomain: string | null;
-  /** Whether the store has given a token; false when the app was removed. */
+  /** Whether the store has given a token. False when the app was removed. */
   readonly isInstalled: boolean;
 }
 

@@ -12,7 +12,7 @@ import {
   movesMoney,
 } from './provider.ts';
 
-/** An effect about which the provider and this service do not agree. */
+/** A difference between the provider and this service about an effect. */
 export interface Difference {
   readonly problem: Problem;
   readonly kind: EffectKind;
@@ -30,28 +30,33 @@ interface Money {
 export interface Reconciliation {
   /** Number of different effects that were compared. */
   readonly compared: number;
-  /** Whether the provider could list its effects. If not, only effects that are recorded here were compared. */
+  /**
+   * Whether the provider can list its effects. If it cannot, only effects that this service has recorded were compared.
+   */
   readonly listed: boolean;
-  /** At most {@link MAX_DIFFERENCES}. */
+  /** The differences, at most {@link MAX_DIFFERENCES}. */
   readonly differences: readonly Difference[];
   readonly total: number;
 }
 
 /** Maximum number of differences in a result. */
 const MAX_DIFFERENCES = 1_000;
-/** Number of own effects that are read at a time. */
+/** Number of this service's effects that are read at a time. */
 const PAGE = 500;
 const CALL_MS = 12_000;
-/** More pages than the effects of a day can fill. */
+/** Maximum number of pages. The effects of a day cannot fill as many. */
 const MAX_PAGES = 500;
-/** A request without an answer is retried for less than an hour, unless the shop's setting is longer. */
+/**
+ * A request without an answer is a difference after this time, as a PostgreSQL interval. Processing retries it for less
+ * time, unless the shop's setting is longer.
+ */
 const UNANSWERED_AFTER = '1 hour';
 
 /**
- * Compares the effects of a period, by key: what the provider lists with what is recorded here, and the other way
- * round. An effect that the provider does not list is searched for by its key before it counts as missing.
+ * Compares the effects of a period by their keys, in both directions: what the provider lists, and what this service
+ * has recorded. An effect that the provider does not list is searched for by its key before it counts as missing.
  *
- * @param o.to exclusive.
+ * @param o.to end of the period. Exclusive.
  * @throws CommerceFailure when the provider does not answer.
  */
 export async function reconcile(
@@ -88,11 +93,11 @@ interface Comparing {
   readonly to: Date;
   readonly signal?: AbortSignal;
   readonly found: Differences;
-  /** The effects that were compared. */
+  /** The names of effects that were compared. */
   readonly compared: Set<string>;
 }
 
-/** Returns false when the provider cannot list its effects. */
+/** Compares what the provider lists. Returns false when the provider cannot list its effects. */
 async function compareTheirs(
   db: Queryable,
   commerce: CommerceProvider,
@@ -115,7 +120,7 @@ async function compareTheirs(
       if (theirs.key.startsWith(CHECK_KEYS)) continue;
       const ours = own.get(nameOf(theirs));
       if (!ours && merchants.has(theirs.id)) continue;
-      // It was requested, and its answer may still come. `compareOurs` judges it.
+      // The effect was requested, and the answer may still arrive. `compareOurs` decides about it.
       if (ours && !ours.done) continue;
       const isRepeated = compared.has(nameOf(theirs));
       const difference = compare(ours, theirs) ?? (isRepeated ? repeated(theirs) : undefined);
@@ -165,14 +170,14 @@ async function compareOurs(db: Queryable, commerce: CommerceProvider, o: Compari
   }
 }
 
-/** Asks the provider for an effect that it did not list. */
+/** Searches at the provider for an effect that it did not list. */
 async function searchFor(
   commerce: CommerceProvider,
   ours: Own,
   { shopId, found, compared }: Comparing,
 ): Promise<void> {
   const { kind, key } = ours;
-  // The provider cannot find effects of such a kind, so that it would always miss them.
+  // The provider cannot find effects of this kind, so each of them would count as missing.
   if (ours.done && commerce.repeatableForMs?.[kind] !== undefined) return;
   compared.add(nameOf(ours));
   const theirs = await commerce.find(requestOf(shopId, ours), AbortSignal.timeout(CALL_MS));
@@ -197,7 +202,7 @@ interface Own {
   readonly providerId: string | null;
   readonly providerOrderId: bigint;
   readonly orderName: string;
-  /** The exchange order that an `order_cancel` has cancelled; null for the other kinds. */
+  /** The exchange order that an `order_cancel` has cancelled; null for other kinds. */
   readonly cancelledId: bigint | null;
   readonly cancelledName: string | null;
 }

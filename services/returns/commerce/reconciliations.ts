@@ -22,18 +22,18 @@ import { CommerceFailure } from './provider.ts';
 import type { Providers } from './providers.ts';
 import { type Difference, type Reconciliation, reconcile } from './reconcile.ts';
 
-/** How often the job looks for days to compare. Milliseconds. */
+/** How often the job searches for days to compare. Milliseconds. */
 const EVERY_MS = 600_000;
 const LEASE_MS = 60_000;
-/** A day is compared this long after its end, when requests of the day have been answered. */
+/** How long after its end a day is compared, because the requests of the day must have been answered. Milliseconds. */
 const AFTER_MS = 7_200_000;
-/** Days that the job compares, and that the metrics count. */
+/** Number of past days that the job compares and that the metrics count. */
 const WATCHED_DAYS = 30;
-/** Results are kept for this time. Days. */
+/** How long results are kept. Days. */
 const KEEP_DAYS = 400;
-/** Maximum number of shops that the job looks at in a round. */
+/** Maximum number of shops in one round of the job. */
 const BATCH = 1_000;
-/** The time limit of one day of a shop. Milliseconds. */
+/** Time limit to compare one day of a shop. Milliseconds. */
 const DAY_LIMIT_MS = 300_000;
 
 export interface ReconcileDeps {
@@ -55,9 +55,10 @@ const reconcileInput = z.object({
 });
 
 /**
- * Compares one day of a shop, and stores the result.
+ * Compares one day of a shop and stores the result.
  *
- * @throws DomainError INVALID_ARGUMENT; COMMERCE_CONNECTION_NOT_FOUND; COMMERCE_FAILED when the provider does not answer.
+ * @throws DomainError INVALID_ARGUMENT; COMMERCE_CONNECTION_NOT_FOUND; COMMERCE_FAILED when the provider does not
+ *   answer.
  */
 export async function reconcileOnRequest(
   deps: ReconcileDeps,
@@ -77,13 +78,13 @@ function explained(error: unknown): never {
 
 interface ShopDay {
   readonly shopId: bigint;
-  /** YYYY-MM-DD in UTC. */
+  /** UTC day, as YYYY-MM-DD. */
   readonly day: string;
 }
 
 const DAY_MS = 86_400_000;
 
-/** Undefined when the shop is not connected. */
+/** Compares a day. Undefined when the shop is not connected. */
 async function reconcileDay(
   { pool, providers }: ReconcileDeps,
   { shopId, day }: ShopDay,
@@ -93,7 +94,7 @@ async function reconcileDay(
   if (!connected) return undefined;
   const start = new Date(day);
   const to = new Date(start.getTime() + DAY_MS);
-  // What another provider made before does not count.
+  // Effects before the connection do not count, because another provider made them.
   const from = connected.since > start ? connected.since : start;
   const result = await reconcile(pool, connected.commerce, {
     shopId,
@@ -101,7 +102,7 @@ async function reconcileDay(
     to,
     ...(signal && { signal }),
   });
-  // A day that is not over is compared again when it is.
+  // A day that is not over is not stored, so that it is compared again when it is over.
   if (Date.now() < to.getTime() + AFTER_MS) return result;
   await pool.query(
     `insert into commerce_reconciliations (shop_id, day, compared, differences)
@@ -114,9 +115,9 @@ async function reconcileDay(
 }
 
 /**
- * Compares every day of every connected shop with its provider, two hours after the day. It runs in one process at a
- * time. A provider that does not answer is asked again ten minutes later. Two metrics say what differs, and which days
- * are not compared yet.
+ * Starts the job that compares every day of every connected shop with its provider, two hours after the end of the day.
+ * It runs in one process at a time. When a provider does not answer, the job tries again ten minutes later. Two metrics
+ * show the differences, and the days that are not compared yet.
  */
 export function startReconciliations(
   o: ReconcileDeps & { readonly logger: Logger; readonly meter: Meter },
@@ -150,8 +151,8 @@ export function startReconciliations(
 }
 
 /**
- * Compares the days that are due, in rounds of one day for each shop. A shop whose provider does not answer is left out
- * until the next call, so that it delays no other shop.
+ * Compares the days that are due. Each round compares one day of each shop. A shop whose provider does not answer is
+ * left out until the next call, so that it does not delay other shops.
  */
 export async function reconcileDueDays(
   o: ReconcileDeps & { readonly logger: Logger },
@@ -173,7 +174,7 @@ export async function reconcileDueDays(
   }
 }
 
-/** Returns false when the day could not be compared. */
+/** Compares one day. Returns false when this was not possible. */
 async function compareDay(
   o: ReconcileDeps & { readonly logger: Logger },
   due: ShopDay,
@@ -197,7 +198,7 @@ async function compareDay(
 
 const TODAY = "(now() at time zone 'utc')::date";
 
-/** The days of connected shops that are over and not compared. A day counts from the connection on. */
+/** SQL: the days of connected shops that are over and not compared. Days before the connection do not count. */
 const NOT_COMPARED = `
 select c.shop_id, days.day::date as day
   from commerce_connections c

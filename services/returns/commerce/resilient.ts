@@ -12,21 +12,21 @@ import {
 } from 'cockatiel';
 import { CommerceFailure, type CommerceProvider, isFinal, LedgerUnavailable } from './provider.ts';
 
-/** Maximum number of concurrent calls to the provider, and of waiting calls. */
+/** Maximum number of concurrent calls to the provider, and of calls that wait. */
 const CONCURRENT_CALLS = 32;
 const WAITING_CALLS = 256;
-/** The timeout of one call. The worker renews the lease of the job during the call. Milliseconds. */
+/** Timeout of one call. During the call, the worker renews the lease of the job. Milliseconds. */
 const CALL_TIMEOUT_MS = 8_000;
-/** The circuit opens when half of the calls in the window failed, and there were enough calls. */
+/** The circuit opens when half of the calls in the window failed and there were enough calls. */
 const WINDOW_MS = 30_000;
 const FAILED_SHARE = 0.5;
 const CALLS_PER_SECOND = 0.3;
 const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
- * Limits the calls to a provider: their number, the duration of each, and, with a circuit breaker, the calls to a
- * failing provider. A call that a limit rejects is a transient failure. An outage of the ledger does not count as a
- * failure of the provider.
+ * Limits the calls to a provider: their number, the duration of each, and with a circuit breaker the calls to a
+ * provider that fails. A call that one of these limits rejects is a transient failure. An outage of the ledger does not
+ * count as a failure of the provider.
  */
 export function resilient(
   provider: CommerceProvider,
@@ -42,7 +42,7 @@ export function resilient(
     }),
   });
   const deadline = timeout(o.timeoutMs ?? CALL_TIMEOUT_MS, TimeoutStrategy.Aggressive);
-  // The bulkhead is outermost, so that its rejections do not open the circuit.
+  // The bulkhead is outside of the circuit breaker, so that its rejections do not open the circuit.
   const policy = wrap(bulkhead(CONCURRENT_CALLS, WAITING_CALLS), breaker, deadline);
   const { lookUp } = provider;
   return {

@@ -24,7 +24,7 @@ export interface SettleDeps {
 
 const KIND = enumText(EffectKindSchema);
 const NAME_MAX = 191;
-/** Maximum time that a request to the provider is on its way. Milliseconds. */
+/** Maximum time that a request needs to reach the provider. Milliseconds. */
 const ON_ITS_WAY_MS = 120_000;
 
 const settling = z.object({
@@ -47,8 +47,8 @@ type Settling = z.output<typeof settling>;
 type Made = NonNullable<Settling['made']>;
 
 /**
- * Records what a person found in the provider's records about an effect with an unknown outcome. What was made appears
- * in the details of the return; what was not made is requested by the next run.
+ * Records what a person found at the provider about an effect with an unknown outcome. When it was made, it appears in
+ * the details of the return. When it was not made, the next run of processing requests it.
  *
  * @returns the effect after the change.
  * @throws DomainError RETURN_NOT_FOUND; EFFECT_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS while the return is being
@@ -90,7 +90,7 @@ interface Requested {
   readonly currency: string;
 }
 
-/** The amount of an effect with an unknown outcome. @throws DomainError EFFECT_NOT_FOUND; STATE_FORBIDS */
+/** Returns the amount of an effect with an unknown outcome. @throws DomainError EFFECT_NOT_FOUND; STATE_FORBIDS */
 async function requireUnknown(
   tx: Queryable,
   { shopId, returnId, kind }: Settling,

@@ -36,7 +36,7 @@ export interface EditedLine {
 }
 
 /**
- * The line items of a return after an edit, in their order, with the removed ones.
+ * Returns the line items of a return after an edit, in their order. Removed ones are included.
  *
  * @throws DomainError LINE_ITEM_NOT_FOUND for a line item of another return; INVALID_ARGUMENT for a line item that is
  *   in the request twice, or an invalid amount.

@@ -5,7 +5,7 @@ import { type CheckedSums, LINE_AMOUNTS, STORED_RETURN_AMOUNTS } from '../money/
 import { lineOutcomeText, outcomeText } from '../store/texts.ts';
 import type { EditedLine } from './edit-lines.ts';
 
-/** Writes an edit: the changed and the removed line items, and the amounts of the return. */
+/** Writes an edit: the changed line items, the removed ones, and the amounts of the return. */
 export async function storeEdit(
   tx: Queryable,
   current: Return,

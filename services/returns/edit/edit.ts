@@ -32,7 +32,7 @@ const edit = z.object({
 });
 
 /**
- * Changes line items, outcome or amounts of a return. Absent fields keep their values. Shipping and the refund are
+ * Changes line items, the outcome or amounts of a return. Absent fields keep their values. Shipping and the refund are
  * computed again.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change, and for amounts that contradict the

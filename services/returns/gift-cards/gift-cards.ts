@@ -80,7 +80,10 @@ interface RequestedCard {
   readonly currency: string;
 }
 
-/** The caller holds the return's lock, so a second card is not recorded at the same time. */
+/**
+ * Returns the card that was requested. The caller must hold the lock of the return, so that no second card is recorded
+ * at the same time.
+ */
 async function requestedCard(
   tx: Queryable,
   { shopId, returnId }: IssuedCard,
@@ -93,7 +96,10 @@ async function requestedCard(
   return rows[0];
 }
 
-/** A card of another value would make the details of the return, and the books of the merchant, wrong. */
+/**
+ * Requires the requested amount and currency. A card with another value would make the details of the return wrong, and
+ * the merchant's accounts.
+ */
 function requireSame(input: IssuedCard, { amount, currency }: RequestedCard): void {
   if (input.currency !== currency) throw invalidField('currency', `must be ${currency}`);
   parseAmount('amount', input.amount, currency);

@@ -59,8 +59,8 @@ const KIND: InspectionKind<Assessment> = {
 };
 
 /**
- * Stores assessments of the dispositions service; see {@link InspectionStore.takeOver}. In the details their images are
- * in the condition of the line item, after those of its grading: `conditionOf` in `read-inspection.ts`.
+ * Stores assessments of the dispositions service; see {@link InspectionStore.takeOver}. In the details, their images
+ * are in the condition of the line item, after the images of its grading: `conditionOf` in `read-inspection.ts`.
  *
  * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when the shop has no such line item; RETURN_TOO_LARGE.
  */

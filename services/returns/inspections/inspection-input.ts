@@ -12,7 +12,7 @@ import { text, time } from '../../platform/input.ts';
 /** Maximum number of inspections in one call. */
 const MAX_INSPECTIONS = 100;
 
-/** The inspections of one call. */
+/** The schema of the inspections in one call. */
 export const inspections = <T extends z.ZodType>(inspection: T) =>
   z
     .array(inspection)
@@ -24,14 +24,14 @@ export const images = z
   .array(text(IMAGE_MAX))
   .max(IMAGES_PER_ITEM_MAX, `must hold at most ${IMAGES_PER_ITEM_MAX}`);
 
-/** The fields of both kinds of inspection. */
+/** The fields that both kinds of inspection have. */
 export const inspectionShape = {
   returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
   note: text(NOTE_MAX).optional(),
   inspectedAt: time.optional(),
 };
 
-/** The actor who inspected; absent means the caller. It is checked as the caller is. */
+/** The actor who inspected; absent when it was the caller. It is checked in the same way as the caller. */
 export const inspector = z
   .custom<Actor>()
   .superRefine((actor, context) => {

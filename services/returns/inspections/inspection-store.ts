@@ -21,45 +21,48 @@ import {
 } from '../store/load-hashed.ts';
 import { changing, requirePermit, type StoreDeps } from '../store/transaction.ts';
 
-/** The fields of every kind of inspection. */
+/** The fields that every kind of inspection has. */
 export interface Inspected {
   readonly lineItemId: bigint;
-  /** The actor who inspected; undefined means the caller. */
+  /** The actor who inspected; undefined when it was the caller. */
   readonly actor?: Actor | undefined;
 }
 
-/** The shop of the returns, and the actor of the change. */
+/** The shop that owns the returns, and the actor of the change. */
 interface Caller {
   readonly shopId: bigint;
   readonly actor: Actor;
 }
 
-/** How one kind of inspection is stored, and its timeline entry. */
+/** One kind of inspection: how it is stored, and its timeline entry. */
 export interface InspectionKind<T extends Inspected> {
-  /** Of {@link storeStatement}, with the columns that `rowOf` fills. */
+  /** The statement of {@link storeStatement}. Its columns are those that `rowOf` fills. */
   readonly statement: { readonly name: string; readonly text: string };
-  /** The id of the dispositions service. A later inspection of a line has a larger one. */
+  /**
+   * Returns the id that the dispositions service gave the inspection. A later inspection of a line item has a larger
+   * one.
+   */
   readonly idOf: (inspection: T) => bigint;
   readonly rowOf: (inspection: T, texts: PackedTexts) => Readonly<Record<string, unknown>>;
-  /** The timeline entry. The statement adds the previous values to its facts. */
+  /** Returns the timeline entry. The statement adds the previous values to its facts. */
   readonly entryOf: (inspection: T) => {
     readonly text: string;
     readonly facts: Readonly<Record<string, string>>;
   };
 }
 
-/** Inspections to store, and whether the caller wants the returns. */
+/** The inspections of one call, and whether the caller wants the returns in the response. */
 export interface Batch<T extends Inspected> extends Caller {
   readonly inspections: readonly T[];
   readonly wantsReturns: boolean;
 }
 
-/** Where inspections are stored. `start.ts` makes it, and the use cases get it as an argument. */
+/** Stores inspections. `start.ts` creates it, and the use cases get it as an argument. */
 export interface InspectionStore {
   /**
-   * Stores inspections in the returns, in one transaction and in any state of the returns. A newer inspection of a line
-   * item replaces the previous one, which stays in the timeline. An older one is ignored. Each return whose details
-   * change gets its next revision and one return.updated.
+   * Stores inspections in returns of any state, in one transaction. A newer inspection of a line item replaces the
+   * previous one, which stays in the timeline. An older one is ignored. Each return whose details change gets its next
+   * revision and one return.updated.
    *
    * @returns the returns of the line items, in the order of their ids, as many as fit into one response; none without
    *   `batch.wantsReturns`.
@@ -81,8 +84,8 @@ export function createInspectionStore(deps: StoreDeps): InspectionStore {
         return await changing(deps, batch.shopId, (tx) => takeOverIn(tx, latest, kind));
       } catch (error) {
         if (!isTooLarge(error)) throw error;
-        // Returns from before the limit existed may be above it. They are measured before the change only after this
-        // error, because that reads them twice.
+        // Returns that are older than the limit may be above it. They are measured before the change only after this
+        // error, because this reads them twice.
         return changing(deps, batch.shopId, async (tx) => {
           const before = await aboveLimit(tx, batch.shopId, [...latest.inspections.keys()]);
           if (before.size === 0) throw error;
@@ -93,7 +96,10 @@ export function createInspectionStore(deps: StoreDeps): InspectionStore {
   };
 }
 
-/** @param before the bytes of the details of returns that are above the limit before the change, by id. */
+/**
+ * Stores the inspections in the transaction. @param before size of the details before the change, by id, of returns
+ * that were above the limit. Bytes.
+ */
 async function takeOverIn<T extends Inspected>(
   tx: Queryable,
   by: Caller & {
@@ -126,7 +132,7 @@ async function takeOverIn<T extends Inspected>(
 
 const NONE: Promise<bigint[]> = Promise.resolve([]);
 
-/** A return after the change. With `leftOut`, it has hashes instead of long texts. */
+/** A return after the change. When `leftOut` is present, the return has hashes instead of long texts. */
 type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
 
 async function loadWhole(
@@ -137,12 +143,12 @@ async function loadWhole(
   return (await loadForChange(tx, shopId, ids)).map((of) => ({ of }));
 }
 
-/** The returns whose long texts are not read, because their event does not have them. */
+/** Returns the ids of returns whose events are sent without their long texts. So these texts are not read. */
 function idsToHash(tx: Queryable, shopId: bigint, lineItemIds: readonly bigint[]) {
   return idsOfLongTexts(tx, shopId, { lineItemIds, bytes: COPIED_TEXT_BYTES });
 }
 
-/** @param o.longIds the returns to read without their long texts. */
+/** Reads returns after the change. @param o.longIds the returns that are read without their long texts. */
 async function loadShown(
   tx: Queryable,
   shopId: bigint,
@@ -187,7 +193,7 @@ function updateOf({ of, leftOut }: Shown, before: ReadonlyMap<bigint, number> | 
   return { trigger: 'return.updated' as const, returnId: of.id, snapshot };
 }
 
-/** @returns the ids of the changed returns, in order; each has its next revision. */
+/** Stores the inspections. @returns the ids of the changed returns, in order. Each has got its next revision. */
 async function store<T extends Inspected>(
   tx: Queryable,
   by: Caller & { readonly inspections: ReadonlyMap<bigint, T> },
@@ -214,7 +220,7 @@ async function store<T extends Inspected>(
   return changed.map((row) => row.id).sort((a, b) => (a < b ? -1 : 1));
 }
 
-/** The latest inspection of each line item. The statement would ignore the other ones. */
+/** Returns the latest inspection of each line item. The statement would ignore the others. */
 function latestPerLine<T extends Inspected>(
   inspections: readonly T[],
   idOf: (inspection: T) => bigint,

@@ -6,20 +6,21 @@ import type {
   DispositionSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 
-// The condition and the disposition in the details of a line item. `store/line.ts` reads both with the line item.
+// The condition and the disposition in the details of a line item. `store/line.ts` reads both together with the line
+// item.
 
 const INSPECTION = ['return_processor', 'note'];
-/** Columns of an inspection that may have many kilobytes. */
+/** Columns of an inspection that may be many kilobytes long. */
 const LONG_TEXTS = ['description', 'note'];
 const CONDITION = ['grade', 'category_name', 'category_parent', 'description', 'subject', 'title'];
 
-/** The expressions to select for long columns of an inspection, such as `c.note`. */
+/** SQL for the long columns of an inspection, such as `c.note`. */
 export interface LongColumns {
   readonly text: (column: string) => string;
   readonly images: (column: string) => string;
 }
 
-/** The columns of condition `c` and disposition `d` as texts, in the order in which this file reads them. */
+/** SQL for the columns of condition `c` and disposition `d` as texts, in the order in which this file reads them. */
 export function inspectionColumns(long: LongColumns): string {
   return `c.grading_id::text, ${inspected('c', CONDITION, long)},
   d.assessment_id::text, ${inspected('d', ['outcome'], long)}`;
@@ -32,12 +33,12 @@ function inspected(of: string, columns: readonly string[], long: LongColumns): s
   return [...texts, millisecondsOf(`${of}.inspected_at`), long.images(`${of}.images`)].join(', ');
 }
 
-/** A number, because the text of a timestamp depends on settings of the session. */
+/** SQL for a time as a number, because the text of a timestamp depends on settings of the session. */
 export function millisecondsOf(column: string): string {
   return `(extract(epoch from ${column}) * 1000)::bigint::text`;
 }
 
-/** The next selected text, which may be null. */
+/** Returns the next selected text, which may be null. */
 type Maybe = () => string | null;
 
 /** The stored grading of a line item: a row of `line_conditions`. */
@@ -63,7 +64,9 @@ export interface DispositionRow {
   readonly images: readonly string[];
 }
 
-/** Reads the columns of a condition in the order of the selection; null when the line item was never graded. */
+/**
+ * Reads the columns of a condition, in the order in which they were selected. Null when the line item was never graded.
+ */
 export function readCondition(maybe: Maybe, text: () => string): ConditionRow | null {
   const id = maybe();
   const row = {
@@ -78,7 +81,7 @@ export function readCondition(maybe: Maybe, text: () => string): ConditionRow | 
   return id === null ? null : row;
 }
 
-/** Reads the columns of a disposition; null when the line item was never assessed. */
+/** Reads the columns of a disposition. Null when the line item was never assessed. */
 export function readDisposition(maybe: Maybe, text: () => string): DispositionRow | null {
   const id = maybe();
   const row = { outcome: text(), ...readRest(maybe) };
@@ -94,7 +97,7 @@ function readRest(maybe: Maybe) {
   };
 }
 
-/** A time that was selected in milliseconds. */
+/** Converts a time that was selected in milliseconds. */
 export function timeOrNull(text: string | null): Date | null {
   return text === null ? null : new Date(Number(text));
 }
@@ -104,8 +107,8 @@ function listOf(text: string | null): readonly string[] {
 }
 
 /**
- * The condition of a line item: the grading with its images, then the images of the assessment. A line item that was
- * assessed with images and never graded has a condition with images only.
+ * Returns the condition of a line item: its grading with the images of the grading, and then the images of its
+ * assessment. A line item that was assessed with images and never graded has a condition with only images.
  */
 export function conditionOf(
   row: ConditionRow | null,
@@ -125,7 +128,7 @@ export function conditionOf(
 }
 
 /**
- * The disposition of a line item: the newest assessment.
+ * Returns the disposition of a line item, which is its newest assessment.
  *
  * @param outcomeOf converts the stored name of an outcome.
  */

@@ -1,27 +1,27 @@
 import { packedText } from '../../platform/packed-texts.ts';
 import { NEXT_REVISION } from '../store/next-revision.ts';
 
-/** The type of a column in the input. Texts that may be long are in the packed texts. */
+/** The type of a column in the input. Texts that may be long are sent as packed texts. */
 type ColumnType = 'text' | 'text[]' | 'timestamptz' | 'packed text';
 
-/** The table of one kind of inspection, and its entry in the timeline. */
+/** The table for one kind of inspection, and its entries in the timeline. */
 export interface InspectionTable {
   readonly table: 'line_dispositions' | 'line_conditions';
-  /** The column with the dispositions service's id. */
+  /** The column with the id that the dispositions service gave. */
   readonly idColumn: string;
-  /** The columns that the details have, with their types: all columns except the keys. */
+  /** The columns that are part of the details, with their types. These are all columns except the keys. */
   readonly columns: Readonly<Record<string, ColumnType>>;
-  /** The kind of its timeline entries, and the columns whose previous values are in an entry. */
+  /** The kind of its timeline entries, and the columns whose previous values an entry has. */
   readonly entry: string;
   readonly previous: readonly string[];
 }
 
 /**
- * One statement that stores the inspections that are newer than the stored ones, adds timeline entries with the
- * previous values, and gives each return whose details changed its next revision.
+ * Returns a statement that stores those inspections that are newer than the stored ones. It adds timeline entries with
+ * the previous values. It gives each return whose details changed its next revision.
  *
- * $1 is the shop, $2 the inspections as JSON, at most one for each line, $3 the ids of their lines, $4 their packed
- * texts. The caller has locked the returns. The statement returns the ids of the changed returns.
+ * $1 is the shop, $2 the inspections as JSON, at most one for each line item, $3 the ids of their line items, $4 their
+ * packed texts. The caller must have locked the returns. The statement returns the ids of the changed returns.
  */
 export function storeStatement(o: InspectionTable): string {
   const names = Object.keys(o.columns);
@@ -32,8 +32,8 @@ export function storeStatement(o: InspectionTable): string {
   const unpacked = names.map((name) =>
     isPacked(name) ? `${packedText(name, '$4::bytea')} as ${name}` : name,
   );
-  // Lines are found by ids in an array. PostgreSQL cannot estimate the number of rows in JSON, and would read whole
-  // tables to join them.
+  // Lines are found by ids in an array, because PostgreSQL cannot estimate the number of rows in JSON, and would read
+  // whole tables for the join.
   return `
 with input as materialized (
   select line_item_id, inspection_id, ${unpacked.join(', ')}, text, facts, actor_kind, actor_id, actor_name, actor_through
@@ -68,7 +68,7 @@ update returns
 returning id`;
 }
 
-/** The previous values as facts, except empty ones. */
+/** SQL for the previous values as facts. Empty values are left out. */
 function previousFacts(columns: readonly string[]): string {
   const facts = columns.map((name) => {
     const value =

@@ -16,7 +16,7 @@ export interface InstantRefundRow {
 const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, created_at';
 
 /**
- * The states in which the shopper keeps the instant refund, as a list in SQL: the goods arrived, or charging the
+ * SQL: the list of states in which the shopper keeps the instant refund. Either the goods arrived, or the charge of the
  * shopper's card failed.
  */
 export const KEPT = "'returned', 'charge_failed'";
@@ -37,9 +37,9 @@ export async function isInstantRefundKept(tx: Queryable, ofReturn: ReturnRef): P
 
 /** The instant refunds of a return, as processing needs them. */
 export interface InstantRefunds {
-  /** Whether one is open. */
+  /** Whether an instant refund is open. */
   readonly hasOpen: boolean;
-  /** The total that the shopper keeps, in minor units of `currency`. */
+  /** Returns the total that the shopper keeps, in minor units of `currency`. */
   paidMinor(currency: string): bigint;
 }
 
@@ -61,7 +61,7 @@ export async function instantRefundsOf(
   };
 }
 
-/** All instant refunds of a return, oldest first. */
+/** Returns all instant refunds of a return, oldest first. */
 export async function listInstantRefunds(
   db: Queryable,
   ofReturn: ReturnRef,

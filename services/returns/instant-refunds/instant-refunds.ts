@@ -44,8 +44,8 @@ const openInput = z.object({
 });
 
 /**
- * Records that the shopper was paid before the goods arrived. The return is not processed while the instant refund is
- * open. Adds a timeline entry and publishes no event.
+ * Records that the shopper was paid before the goods arrived. While the instant refund is open, the return is not
+ * processed. Adds a timeline entry, and publishes no event.
  *
  * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is neither
  *   open nor in review, is queued for processing, or a failed run refunded it or may have; INVALID_ARGUMENT for an
@@ -71,7 +71,7 @@ async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<b
     throw stateForbids(`the return is ${current.state}`);
   }
   if (current.processing) throw stateForbids('the return is queued for processing');
-  // After a refund, an instant refund would pay the shopper twice. Other outcomes do not pay the same money.
+  // After a refund, an instant refund would pay the shopper twice. After other outcomes it would not.
   const refund = await fulfilmentOf(tx, input, 'refund');
   if (refund !== 'none') throw outcomesFulfilled(refund);
   const currency = current.presentment_currency;
@@ -133,10 +133,10 @@ const RESULT_TEXT = {
 } as const;
 
 /**
- * Records how an instant refund ended, so that the return can be processed. A repeated call with the same result
- * changes nothing.
+ * Records how an instant refund ended. Then the return can be processed. A repeated call with the same result changes
+ * nothing.
  *
- * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when it ended with another result.
+ * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when the instant refund ended with another result.
  */
 export async function settleInstantRefund(
   pool: pg.Pool,

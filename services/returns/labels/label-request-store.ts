@@ -49,7 +49,7 @@ export async function findLabelRequest(
   return rows[0] && toLabelRequest(rows[0]);
 }
 
-/** A label request and the event about its change. */
+/** A label request, and the event about its change. */
 export interface RequestWithEvent {
   readonly request: LabelRequest;
   readonly event: DetailEvent;
@@ -62,8 +62,8 @@ function withEvent(trigger: DetailEvent['trigger'], row: LabelRequestRow): Reque
 }
 
 /**
- * Stores a label request with all that its provider needs: addresses, parcel (the shop's usual size, the weight of the
- * line items) and products. The caller holds the return's lock.
+ * Stores a label request with everything that its provider needs: addresses, parcel (the shop's usual size, and the
+ * weight of the line items) and products. The caller must hold the lock of the return.
  *
  * @throws DomainError ALREADY_OPEN when the return has an open label request.
  */
@@ -113,7 +113,7 @@ function contentOf(
   };
 }
 
-/** Ends the return's open label request, if there is one, because a label was recorded. Publishes no event. */
+/** Ends the open label request of a return, if there is one, because a label was recorded. Publishes no event. */
 export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise<void> {
   await tx.query(
     `update label_requests set state = 'fulfilled'
@@ -123,8 +123,8 @@ export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise
 }
 
 /**
- * Cancels the return's open label request, if there is one, because no label is needed any more. The caller holds the
- * return's lock.
+ * Cancels the open label request of a return, if there is one, because no label is needed any more. The caller must
+ * hold the lock of the return.
  *
  * @returns the label.request.cancelled event, which the caller adds to its change.
  */
@@ -140,7 +140,7 @@ export async function cancelOpenLabelRequest(tx: Queryable, of: ReturnRef): Prom
 }
 
 /**
- * Cancels an open label request. The caller holds the return's lock.
+ * Cancels an open label request. The caller must hold the lock of the return.
  *
  * @returns the request and its event; undefined when the request is not open.
  */

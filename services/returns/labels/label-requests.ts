@@ -30,10 +30,10 @@ export interface LabelRequestDeps {
 const labelInput = z.object({ ...callerShape, returnId: id });
 
 /**
- * Requests a label of the third-party provider.
+ * Requests a label from the shop's third-party provider.
  *
- * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the shop makes its own labels, or the return is not open or
- *   in review; ALREADY_EXISTS when a label request is open, or the key was used with other content.
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the shop makes its own labels, or the return is neither open
+ *   nor in review; ALREADY_EXISTS when a label request is open, or the key was used with other content.
  */
 export async function requestLabel(
   { pool, store, destinations }: LabelRequestDeps,

@@ -175,9 +175,10 @@ const labelUpdate = z.object({
 });
 
 /**
- * Records a carrier update of a parcel. Updates may arrive in any order: an update that is older than the last one, or
- * that comes after `delivered`, is ignored. An absent status or tracking number does not change. When a parcel moves,
- * an expired return opens again. A repeat with the same key changes nothing; an ignored update leaves its key unused.
+ * Records a carrier update of a parcel. Updates may arrive in any order. An update is ignored when it is older than the
+ * last one, or arrives after `delivered`. An absent status or tracking number keeps its value. When a parcel moves, an
+ * expired return opens again. A repeat with the same key changes nothing. The key of an ignored update can be used
+ * again.
  *
  * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND; IDEMPOTENCY_CONFLICT.
  */
@@ -230,10 +231,10 @@ async function applyUpdate(
 }
 
 /**
- * The caller holds the return's lock.
+ * Writes a carrier update. The column `heard_at` is the time of the last one. The caller must hold the lock of the
+ * return.
  *
- * @returns whether the update was ignored, and whether it changed the label. The column `heard_at` is the time of the
- *   last carrier update.
+ * @returns whether the update was ignored, and whether it changed the label.
  */
 async function applyCarrierUpdate(
   tx: Queryable,

@@ -12,5 +12,5 @@ export function isMoving(status: LabelStatus): boolean {
   return MOVES.includes(status);
 }
 
-/** The statuses of {@link isMoving}, as a list in SQL. */
+/** SQL: the list of the statuses for which {@link isMoving} is true. */
 export const MOVING = MOVES.map((status) => `'${labelStatusText.toText(status)}'`).join(', ');

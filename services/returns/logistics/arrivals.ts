@@ -86,7 +86,7 @@ update return_lines l
      is distinct from (arrived.returned_at, arrived.tracking, arrived.destination_id)
 returning l.id`;
 
-/** @returns the line items that changed, in the order of the request. */
+/** Writes the arrival. @returns the line items that changed, in the order of the request. */
 async function arrive(
   tx: Queryable,
   input: z.output<typeof arrival>,

@@ -38,9 +38,9 @@ const newShipment = z.object({
 type NewShipment = z.output<typeof newShipment>;
 
 /**
- * Records a consolidated shipment that a warehouse partner processed, and its tracking and destination on each line
- * item. An expired return opens again. The partner's id is the idempotency key: a repeated call with the same content
- * returns the first shipment.
+ * Records a consolidated shipment that a warehouse partner processed, and on each line item its tracking and
+ * destination. An expired return opens again. The partner's id is the idempotency key: a repeated call with the same
+ * content returns the first shipment.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line item, destination); IDEMPOTENCY_CONFLICT.
  */
@@ -78,7 +78,7 @@ async function record(
   const requestedLines = new Set(input.lineItemIds);
   const facts = { partner_shipment_id: input.partnerShipmentId, tracking: input.tracking };
   const text = 'A consolidated shipment carries the goods on';
-  // A thousand line items may belong to a thousand returns.
+  // In parts, because a thousand line items may belong to a thousand returns.
   const by = { ...input, returnIds };
   const changedIds = await store.changeInParts(tx, by, async (inside, current) => {
     const lines = current.flatMap((one) => one.lineItems.map((line) => line.lineItemId));

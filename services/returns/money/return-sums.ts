@@ -30,7 +30,7 @@ export interface SumsInput {
   readonly lines: readonly Both<LineSums>[];
   readonly exchanges: readonly Both<ExchangeSums>[];
   readonly amounts: ReturnAmountsInput | undefined;
-  /** The amounts before an edit; used where `amounts` has none. */
+  /** The amounts before an edit. They are used for amounts that `amounts` does not have. */
   readonly previous?: Both<Partial<ReturnSums>>;
 }
 
@@ -99,7 +99,7 @@ function sumsIn(input: SumsInput, submitted: Submitted, side: Side): CheckedSums
   return checked;
 }
 
-/** A request may have an amount that is computed, but only with the computed value. */
+/** Checks amounts that are computed. A request may have such an amount, but only with the computed value. */
 function requireComputed(
   computed: Readonly<Record<'shipping' | 'shippingTax' | 'refund', bigint>>,
   submitted: Submitted,
@@ -143,7 +143,7 @@ function checkOutcome(
   }
 }
 
-/** For each derived amount, the field from which it is computed. */
+/** For each derived amount, the field of the request from which it is computed. */
 const FIELDS: Readonly<Record<TotalName, string>> = {
   total: 'lines',
   returnProductTotal: 'lines',
@@ -168,15 +168,16 @@ const FIELDS: Readonly<Record<TotalName, string>> = {
 };
 
 /**
- * Checks that no derived amount is above the limit of one amount. Amounts below the limit can add up to more.
+ * Checks that no derived amount is above the limit of one amount, because amounts below the limit may add up to more.
  *
- * @throws DomainError INVALID_ARGUMENT for a derived amount above 10^12 units, with the field from which it is computed.
+ * @throws DomainError INVALID_ARGUMENT for a derived amount above 10^12 units, with the field from which it is
+ *   computed.
  */
 function checkBounds(lines: readonly LineSums[], totals: TotalSums, currency: string): void {
   const tooLarge = (field: string) => invalidField(field, 'must not add up to more than 10^12');
   if (lines.some((line) => isTooLarge(lineRefunds(line).refund, currency))) throw tooLarge('lines');
   for (const [name, field] of Object.entries(FIELDS)) {
-    // Object.entries widens the keys of a closed record.
+    // `Object.entries` loses the type of the keys.
     if (isTooLarge(totals[name as TotalName], currency)) throw tooLarge(field);
   }
 }

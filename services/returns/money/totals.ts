@@ -8,23 +8,23 @@ import { invalidField } from '../../platform/errors.ts';
 import { type Both, bothOf, type Currencies, minorOf, sumsOf } from '../../platform/money.ts';
 import { snakeCase } from '../../platform/text.ts';
 
-/** Amounts of a line item, each in two currencies and for the whole quantity. */
+/** The amounts of a line item. Each is stored in two currencies, and is for the whole quantity. */
 export const LINE_AMOUNTS = [
   'price',
   'discount',
   'tax',
   'refundItem',
   'refundTax',
-  // Includes its tax.
+  // Refunded shipping, including its tax.
   'refundShipping',
-  // The tax part of refundShipping.
+  // The tax in `refundShipping`.
   'refundShippingTax',
 ] as const;
 
-/** Amounts of an exchange item, each in two currencies. */
+/** The amounts of an exchange item. Each is stored in two currencies. */
 export const EXCHANGE_AMOUNTS = ['price', 'discount', 'tax'] as const;
 
-/** Amounts of the whole return, each in two currencies. Shipping is derived from the line items. */
+/** The amounts of the whole return. Each is stored in two currencies. Shipping is derived from the line items. */
 export const RETURN_AMOUNTS = ['creditShipping', 'returnCredit', 'handlingFee', 'refund'] as const;
 
 type Sums<Names extends readonly string[]> = Readonly<Record<Names[number], bigint>>;
@@ -38,7 +38,10 @@ export type ExchangeSums = Sums<typeof EXCHANGE_AMOUNTS>;
 /** The submitted amounts of a whole return, in minor units of one currency. */
 export type ReturnSums = Sums<typeof RETURN_AMOUNTS>;
 
-/** The stored amounts of a return: its own, and the totals of its line items that a constraint of the table uses. */
+/**
+ * The amounts that are stored with a return: its own, and those totals of its line items that a constraint of the table
+ * uses.
+ */
 export const STORED_RETURN_AMOUNTS = [
   ...RETURN_AMOUNTS,
   'returnTotal',
@@ -84,36 +87,36 @@ export function lineRefunds(line: LineSums) {
   };
 }
 
-/** Net value: price minus discount plus tax. */
+/** Returns the net value: price minus discount plus tax. */
 export function netOf(sums: ExchangeSums): bigint {
   return sums.price - sums.discount + sums.tax;
 }
 
-/** Net value of all line items. */
+/** Returns the net value of all line items together. */
 export function returnTotalOf(lines: readonly LineSums[]): bigint {
   return lines.reduce((sum, line) => sum + netOf(line), 0n);
 }
 
-/** Refunded shipping, its tax included. */
+/** Returns the refunded shipping, including its tax. */
 export function shippingOf(lines: readonly LineSums[]): bigint {
   return sumBy(lines, (line) => line.refundShipping);
 }
 
-/** The tax part of {@link shippingOf}. */
+/** Returns the tax in {@link shippingOf}. */
 export function shippingTaxOf(lines: readonly LineSums[]): bigint {
   return sumBy(lines, (line) => line.refundShippingTax);
 }
 
 /**
- * The refund: return total + shipping + credit shipping - return credit - handling fee. Negative when credit and fee
- * exceed the rest.
+ * Returns the refund: return total + shipping + credit shipping - return credit - handling fee. It is negative when
+ * credit and fee are larger than the rest.
  */
 export function refundOf(lines: readonly LineSums[], sums: Omit<ReturnSums, 'refund'>): bigint {
   const returned = returnTotalOf(lines) + shippingOf(lines) + sums.creditShipping;
   return returned - sums.returnCredit - sums.handlingFee;
 }
 
-/** Derives all totals of a return in one currency. Never rounds or converts. */
+/** Computes all totals of a return in one currency. Never rounds or converts. */
 export function totalsOf(
   lines: readonly LineSums[],
   exchanges: readonly ExchangeSums[],
@@ -153,11 +156,11 @@ function sumBy<T>(items: readonly T[], pick: (item: T) => bigint): bigint {
 }
 
 /**
- * The amounts of one line item in both currencies.
+ * Returns the amounts of one line item in both currencies.
  *
  * @param at path of the line item in the request, such as `lines[0]`.
- * @param read reads one amount by its name; the second argument is the path of the field.
- * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping, which includes it.
+ * @param read reads one amount by its name. Its second argument is the path of the field.
+ * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping, which includes the tax.
  */
 export function lineSumsFrom(
   at: string,

@@ -6,8 +6,8 @@ import type { Worker } from '../../platform/worker.ts';
 import { OPEN_JOB } from './jobs.ts';
 
 /**
- * Measures how long the oldest queued return has waited. An internal outage does not count as a failure, so only this
- * age shows a return that is retried again and again.
+ * Adds a metric: how long the oldest queued return has waited. An internal outage does not count as a failure of
+ * processing. So only this age shows a return that is tried again and again.
  */
 export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Meter }): Worker {
   const age = o.meter.createObservableGauge('processing_oldest_age_seconds', {
@@ -23,7 +23,7 @@ export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Me
   return { stop: async () => age.removeCallback(observe) };
 }
 
-/** 0 when no return is queued. */
+/** Returns the age in seconds; 0 when no return is queued. */
 async function oldestAgeSeconds(db: Queryable): Promise<number> {
   const result = await db.query<{ seconds: number }>(
     `select coalesce(extract(epoch from now() - min(queued_at)), 0)::float8 as seconds

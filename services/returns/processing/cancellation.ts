@@ -16,7 +16,7 @@ const MORE_WAS_MADE =
 const MORE_IS_UNKNOWN = `another request to the commerce provider has an unknown outcome. Process the return again; ${ASK_A_PERSON}`;
 const KEPT = 'the shopper keeps an instant refund, so the return cannot be cancelled';
 
-/** What a run needs to cancel the exchange order of a return: no line items and no goods. */
+/** The data that a run needs to cancel the exchange order of a return. It has no line items and no goods. */
 export interface PreparedCancellation
   extends Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'> {
   /** The exchange order; undefined while the outcome of its request is unknown. */
@@ -26,10 +26,10 @@ export interface PreparedCancellation
 }
 
 /**
- * Checks again, under the row lock, whether the return can be cancelled with its exchange order, and records the step
- * that cancels the order.
+ * Checks again, under the row lock, whether the return can be cancelled together with its exchange order. Records the
+ * step that cancels the order.
  *
- * @returns undefined when the provider was requested nothing, so that there is nothing to cancel but the return.
+ * @returns undefined when no exchange order was requested, so that only the return is cancelled.
  * @throws NotProcessable; LeaseLost.
  */
 export function prepareCancellation(

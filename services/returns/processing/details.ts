@@ -8,7 +8,8 @@ import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /**
- * The additional details of a process request: at most 50 keys and 16 KiB. Each value is a text, number, boolean or null.
+ * Parses the additional details in a process request: at most 50 keys and 16 KiB. Each value is a text, number, boolean
+ * or null.
  *
  * @throws DomainError INVALID_ARGUMENT with the name of the invalid key.
  */
@@ -22,7 +23,7 @@ export function parseDetails(details: Readonly<Record<string, DetailValue>>): Ad
   return Object.fromEntries(entries.map(([key, value]) => [checkText(key), scalarOf(key, value)]));
 }
 
-/** A value as text for a timeline entry. */
+/** Returns a value as a text for a timeline entry. */
 export function detailText(value: DetailScalar): string {
   if (value === null || typeof value !== 'object') return String(value);
   return numberText(value);
@@ -48,7 +49,7 @@ function numberOf(key: string, text: string): number | NumberText {
   throw invalidField(`details[${JSON.stringify(key)}]`, 'must be a JSON number');
 }
 
-/** PostgreSQL stores neither NUL nor half a surrogate pair. */
+/** Checks that PostgreSQL can store the text: it has no NUL, and no half of a surrogate pair. */
 function checkText(text: string): string {
   if (cleanText(text)) return text;
   throw invalidField('details', 'must not contain NUL or a lone surrogate');

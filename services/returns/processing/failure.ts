@@ -9,9 +9,10 @@ import { ASK_A_PERSON } from '../return.ts';
 import type { Job } from './jobs.ts';
 import { NotProcessable, type Step } from './plan.ts';
 
-// What the error of a run means: whether it is permanent, whether it had an effect, and what people read about it.
+// What the error of a run means: whether it is permanent, whether the request had an effect, and the text that people
+// read.
 
-/** The name of each effect for people. */
+/** The name of each effect in texts for people. */
 export const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
   exchange_order: 'exchange order',
   gift_card: 'gift card',
@@ -20,7 +21,7 @@ export const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
   order_cancel: 'cancellation',
 };
 
-/** The provider fulfilled a step with a different amount than requested. A user must check it. */
+/** The provider made an effect with another amount than requested. A user must check it. */
 export class AmountMismatch extends Error {
   override readonly name = 'AmountMismatch';
 
@@ -31,18 +32,22 @@ export class AmountMismatch extends Error {
   }
 }
 
-/** A step that the provider was requested to do, without a recorded result. */
+/** A step that was requested of the provider and has no recorded result. */
 export interface RequestedStep extends Step {
-  /** Whether a search for the effect of an earlier request surely finds it. */
+  /** Whether a search certainly finds the effect of an earlier request. */
   readonly isSearchReliable: boolean;
 }
 
-/** Longer pauses are not granted: the limit of retries would end soon after them. Milliseconds. */
+/**
+ * Maximum pause that the provider may request. After a longer one, the limit of retries would end soon. Milliseconds.
+ */
 const MAX_REQUESTED_PAUSE_MS = 300_000;
-/** An endpoint that asks for no pause gets a short one. Milliseconds. */
+/** Minimum pause, because an endpoint may request a pause of 0. Milliseconds. */
 const MIN_REQUESTED_PAUSE_MS = 50;
 
-/** The pause that the provider requested in its answer, or that the search needs; undefined without one. */
+/**
+ * Returns the pause that the provider requested in its answer, or that a search needs; undefined when there is none.
+ */
 export function requestedPauseMs(error: unknown): number | undefined {
   const requested = error instanceof CommerceFailure ? error.retryAfterMs : undefined;
   if (requested === undefined) return undefined;
@@ -50,9 +55,9 @@ export function requestedPauseMs(error: unknown): number | undefined {
 }
 
 /**
- * Whether the step had no effect: its request was rejected, or surely not sent. After an earlier request without an
- * answer a rejection may mean the opposite: "the order was refunded already". Only our own ledger surely knows every
- * effect by its key.
+ * Whether a step certainly had no effect, because its request was rejected or not sent. When an earlier request had no
+ * answer, a rejection may mean the opposite, such as "the order was refunded already". Then only our own ledger
+ * certainly knows whether the key had an effect.
  */
 export function hadNoEffect(error: unknown, step: RequestedStep | undefined): boolean {
   if (!step) return false;
@@ -66,9 +71,9 @@ export function isPermanent(error: unknown): boolean {
 }
 
 /**
- * A generic message. The log has the provider's own error.
+ * Returns a general text about the failure. The provider's own error is only in the log.
  *
- * @param unknown the step whose request may have been fulfilled.
+ * @param unknown the step whose request may have had an effect.
  */
 export function messageOf(
   error: unknown,

@@ -27,17 +27,17 @@ const UNKNOWN_OUTCOME =
 
 export interface Closing {
   readonly job: Job;
-  /** Whether goods are restocked by event. */
+  /** Whether and by whom goods are restocked. */
   readonly restockMode: RestockMode;
   readonly giftCardsAreExternal: boolean;
-  /** The stock location of lines that have none of their own; 0 when unknown. */
+  /** The stock location of lines without a location of their own; 0 when unknown. */
   readonly location: bigint;
 }
 
 /**
- * Closes a return whose outcomes are all done, and publishes its events, in one transaction: `return.closed`;
+ * Closes a return whose outcomes are all done, and publishes its events, in one transaction. These are `return.closed`;
  * `restock.requested` when the shop restocks by event; `giftcard.requested` when an external provider issues gift
- * cards; `label.request.cancelled` for an open label request.
+ * cards; and `label.request.cancelled` for an open label request.
  *
  * @throws NotProcessable, also when a request to the provider has an unknown outcome; LeaseLost.
  */
@@ -104,7 +104,7 @@ async function requestGiftCard(
 
 /**
  * Ends a run as failed. The return stays open, its details show the outcomes that were done, and
- * `return.processing.failed` is published. The next process request continues with the missing outcomes.
+ * `return.processing.failed` is published. The next process request continues with the outcomes that are missing.
  *
  * @param o.message what happened, for people.
  * @param o.withoutEffect the step whose request ended the run and surely had no effect.

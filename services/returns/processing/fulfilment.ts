@@ -6,12 +6,12 @@ import type { Fulfilment } from '../return.ts';
 import type { ReturnRef } from '../return-ref.ts';
 import type { PlannedStep } from './plan.ts';
 
-// What runs of processing made of a return. The rules of other use cases decide by it.
+// What runs of processing have made for a return. Rules of other use cases depend on it.
 
 /**
- * What runs of processing made of the outcomes of the return (with `kind`: of this outcome). Unless it is `none`, money or
- * goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A caller that
- * decides by the result must hold the return's row lock.
+ * Returns what runs of processing have made of the outcomes of a return, or with `kind` of one outcome. When it is not
+ * `none`, money or goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A
+ * caller that decides by the result must hold the row lock of the return.
  */
 export async function fulfilmentOf(
   tx: Queryable,
@@ -30,7 +30,7 @@ export async function fulfilmentOf(
   return isUnknown ? 'unknown' : 'made';
 }
 
-/** Whether a run fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
+/** Whether a run has fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
 export async function mayHaveFulfilled(
   tx: Queryable,
   of: ReturnRef,
@@ -39,13 +39,16 @@ export async function mayHaveFulfilled(
   return (await fulfilmentOf(tx, of, kind)) !== 'none';
 }
 
-/** What was requested of the commerce provider for a return that is to be cancelled. */
+/** What runs requested of the commerce provider for a return that is to be cancelled. */
 export interface Requested {
-  /** The exchange order, if it was made, or may have been. */
+  /** The exchange order, when it was made or may have been; undefined otherwise. */
   readonly exchange: RequestedExchange | undefined;
-  /** Whether the order was cancelled. */
+  /** Whether the exchange order was cancelled. */
   readonly isOrderCancelled: boolean;
-  /** Whether processing made anything else, such as a refund, or may have. A cancellation cannot undo that. */
+  /**
+   * What processing has made or may have made besides the exchange order, such as a refund. A cancellation cannot undo
+   * it.
+   */
   readonly others: Fulfilment;
 }
 
@@ -83,7 +86,7 @@ export async function requestedOf(tx: Queryable, ofReturn: ReturnRef): Promise<R
   };
 }
 
-/** The kinds that a cancellation undoes, or is. */
+/** The kinds that a cancellation undoes, and the kind of the cancellation itself. */
 const PART_OF_CANCELLATION: ReadonlySet<string> = new Set(['exchange_order', 'order_cancel']);
 
 function fulfilmentIn(requested: readonly Row[]): Fulfilment {
@@ -117,8 +120,8 @@ shown as (
 )`;
 
 /**
- * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
- * that a run is one change of the details, even when it fails.
+ * Adds the outcomes that were fulfilled since the last run to the details of the return. It is called at the end of a
+ * run, so that each run changes the details once, even when it fails.
  */
 export async function showOutcomes(tx: Queryable, ofReturn: ReturnRef): Promise<void> {
   await tx.query(named('processing-show', sql`with ${shownOutcomes(ofReturn)} select from shown`));

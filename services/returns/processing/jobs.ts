@@ -11,34 +11,34 @@ import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql
 import type { AdditionalDetails } from '../commerce/provider.ts';
 
 /**
- * The duration of a lease. After it, another worker continues the job of a killed worker. A live worker renews its
+ * Length of a lease. When a worker was killed, another one continues its job after this time. A live worker renews its
  * leases, so a call to the provider may take longer. Milliseconds.
  */
 export const LEASE_MS = 3_000;
 
-/** A job that was taken over more often counts as the cause of the crashes. */
+/** Number of takeovers above which a job counts as the cause of crashes. */
 const MAX_TAKEOVERS = 20;
 
-/** One run of processing. This worker has the lease while its token is in the row. */
+/** One run of processing. A worker has its lease while the worker's token is in the row. */
 export interface Job {
   readonly shopId: bigint;
   readonly id: bigint;
   readonly returnId: bigint;
   readonly token: bigint;
   readonly details: AdditionalDetails;
-  /** Where the request came from: `warehouse`, `admin`, `api`; empty when unknown. */
+  /** Who made the request: `warehouse`, `admin`, `api`; empty when unknown. */
   readonly source: string;
   readonly actor: Actor;
   readonly traceparent: string;
-  /** Transient failures since the last success. */
+  /** Number of transient failures since the last success. */
   readonly failures: number;
-  /** Whether it cancels the return, after its exchange order, instead of processing it. */
+  /** True when the job cancels the exchange order and then the return. False when it processes the return. */
   readonly isCancellation: boolean;
-  /** Why the job cannot run. Follows "Processing stopped: "; undefined when it can. */
+  /** Why the job cannot run, as the text after "Processing stopped: "; undefined when it can. */
   readonly failureReason: string | undefined;
 }
 
-/** Details as `queueJob` wrote them. */
+/** Parses the details that `queueJob` stored. */
 export function storedDetails(stored: string): AdditionalDetails {
   return parseExactJson(stored) as AdditionalDetails;
 }
@@ -54,18 +54,21 @@ interface JobRow extends Omit<Job, 'token' | 'details' | 'actor' | 'failureReaso
   readonly takeovers: number;
 }
 
-/** SQL: a row of `processing_jobs` has not ended. A cancellation has one state while it is queued and while it runs. */
+/**
+ * SQL condition: a row of `processing_jobs` has not ended. A cancellation has the same state while it is queued and
+ * while it runs.
+ */
 export const OPEN_JOB = "state in ('queued', 'running', 'cancelling')";
 const isOpen = raw(OPEN_JOB);
 
-/** Maximum number of concurrent jobs of one shop in all processes: a slow provider must not delay other shops. */
+/** Maximum number of concurrent jobs of one shop, over all processes. So a slow provider does not delay other shops. */
 export const MAX_JOBS_OF_SHOP = 4;
-/** Maximum number of due jobs that a claim looks at. If they are all of one shop, the next claim skips that shop. */
+/** Maximum number of due jobs that a claim considers. When all are of one shop, the next claim skips this shop. */
 const LOOK_AT = 200;
 
 /**
- * Numbers the jobs that are due longest, within each shop and after those that the shop already runs. Shops with the
- * fewest running jobs come first.
+ * SQL: numbers the jobs that have been due for the longest time, for each shop, starting after the jobs that the shop
+ * already runs. Shops with the fewest running jobs come first.
  */
 const jobsWithinLimit = sql`
   busy as (
@@ -84,8 +87,8 @@ const jobsWithinLimit = sql`
   )`;
 
 /**
- * The lease of a running job. A queued job has no token, or an old one of a process of the previous release. A
- * cancellation has one state while it is queued and while it runs.
+ * The leases of running jobs. A queued job has no token, or an old one of a process of the previous release. A
+ * cancellation has the same state while it is queued and while it runs.
  */
 export const PROCESSING = createJobLease<Job>({
   table: 'processing_jobs',
@@ -109,8 +112,8 @@ export const PROCESSING = createJobLease<Job>({
 });
 
 /**
- * Leases up to `limit` due jobs: queued jobs, and running jobs whose lease expired. A job that cannot be parsed, or was
- * taken over too often, gets a `failureReason`, so that the other jobs still run.
+ * Claims up to `limit` due jobs: queued jobs, and running jobs whose lease has expired. A job that cannot be parsed, or
+ * was taken over too often, gets a `failureReason`, so that the other jobs still run.
  */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
   return (await PROCESSING.claim<JobRow>(pool, limit)).map(jobOf);
@@ -129,8 +132,8 @@ function jobOf({ takeovers, ...row }: JobRow & Pick<Job, 'token'>): Job {
 }
 
 /**
- * The time until a job is due: a retry, or a running job whose worker does not renew the lease. Undefined when there
- * is no job. Milliseconds.
+ * Returns the time until a job is due. The job is a retry, or a running job whose worker does not renew its lease.
+ * Undefined when there is no job. Milliseconds.
  */
 export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
   const result = await db.query<{ ms: number | null }>({
@@ -150,16 +153,16 @@ export const connectedTo = (shopId: bigint): Sql => sql`
 
 /** What is known of a return when it is locked. */
 export interface LockedReturn {
-  /** What the commerce provider has reported of its order since it was submitted. A number of news. */
+  /** The number of events about its order that the commerce provider has reported since the return was submitted. */
   readonly news: number;
-  /** Whether the provider was requested something of this return, and did not reject it. */
+  /** Whether something was requested of the provider for this return, and the provider did not reject it. */
   readonly hasRequests: boolean;
   /** What its shop is connected to, see {@link connectedTo}; null without a connection. */
   readonly connection: string | null;
 }
 
 /**
- * Locks the return of a job, then renews the lease, so that no other worker takes over before the commit.
+ * Locks the return of a job, and then renews the lease, so that no other worker takes over the job before the commit.
  *
  * @throws LeaseLost
  */
@@ -199,16 +202,16 @@ const queued = (pauseMs: Param): Sql =>
     due_at = ${after(pauseMs)}`;
 
 /**
- * Queues a job again, when the worker stops, or when the database or an internal service is unavailable. It is due after
- * `pauseMs`. This does not count as a failure. @throws LeaseLost
+ * Queues a job again, because the worker stops, or because the database or an internal service is unavailable. The job
+ * is due after `pauseMs`. This does not count as a failure. @throws LeaseLost
  */
 export function releaseJob(db: Queryable, job: Job, pauseMs = 0): Promise<void> {
   return PROCESSING.write(db, job, { name: 'processing-release', set: queued(param(pauseMs)) });
 }
 
 /**
- * Queues the job for another run after a transient failure. False when the run would be more than `limitMinutes` after
- * the first failure since the last success; then this worker keeps the lease.
+ * Queues the job for another run after a transient failure. Returns false when this run would be more than
+ * `limitMinutes` after the first failure since the last success. Then this worker keeps the lease.
  */
 export function postponeJob(
   db: Queryable,
@@ -224,7 +227,7 @@ export function postponeJob(
   });
 }
 
-/** The pause before the next run, after transient failures: 1, 2, 4 … 60 s, and up to 20 % more. */
+/** Pauses after transient failures: 1, 2, 4 … 60 s, and up to 20 % more. */
 export const RETRY_BACKOFF = createBackoff({
   firstMs: 1_000,
   longestMs: 60_000,

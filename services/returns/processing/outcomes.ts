@@ -15,7 +15,7 @@ const stepRows = rowsOf<PlannedStep>({
 });
 
 /**
- * Records the steps that a run will request. An outcome of an earlier run does not change.
+ * Records the steps that a run will request. Does not change an outcome of an earlier run.
  *
  * @returns the steps that are not done.
  */
@@ -53,8 +53,8 @@ returning kind, done_at is not null as done,
 }
 
 /**
- * Records that a run will cancel the exchange order of a return, unless an earlier run has recorded it. Reads how long
- * ago the requests of both were sent.
+ * Records that a run will cancel the exchange order of a return, unless an earlier run recorded this. Also reads how
+ * long ago the requests for the order and for its cancellation were sent.
  *
  * @returns the steps by kind.
  */
@@ -102,7 +102,8 @@ export async function recordRequested(db: Queryable, job: Job, step: Step): Prom
 }
 
 /**
- * {@link recordRequested}, unless the provider has reported something of the order since the step was planned.
+ * Does the same as {@link recordRequested}, unless the provider has reported an event about the order since the step
+ * was planned.
  *
  * @returns false when it has, or had reported what stops payments, when another worker has taken over the job, and when
  *   the shop's connection has changed. Then nothing is recorded.
@@ -141,8 +142,8 @@ where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
   and (${connectedTo(job.shopId)} for share) is not distinct from ${step.connectionAtPlan}::text`;
 
 /**
- * Records that the request of a step had no effect: it was rejected, or not sent. The caller's transaction also checks
- * the job's lease.
+ * Records that the request of a step had no effect, because it was rejected or not sent. The transaction of the caller
+ * must also check the lease of the job.
  */
 export async function recordNoEffect(
   tx: Queryable,
@@ -160,7 +161,7 @@ export async function recordNoEffect(
 /** Maximum length of a problem, as in the table. Unicode characters. */
 const PROBLEM_MAX = 500;
 
-/** Records why a request of a step did not succeed, for people. It decides nothing, so it needs no lease. */
+/** Records for people why a request of a step did not succeed. Nothing depends on this text, so it needs no lease. */
 export async function recordProblem(
   db: Queryable,
   of: ReturnRef,
@@ -176,8 +177,8 @@ export async function recordProblem(
 }
 
 /**
- * Records that a step took effect, adds a timeline entry, renews the lease, and resets the count of failures, because the
- * provider has responded. One statement does all of this and checks the lease.
+ * Records that a step had its effect. Adds a timeline entry and renews the lease. Resets the count of failures, because
+ * the provider has responded. One statement does all of this and checks the lease.
  *
  * @throws LeaseLost
  */
@@ -214,15 +215,15 @@ ${insertTimeline(job, [entry], isDone)}`,
 }
 
 /**
- * Adds the outcomes that were fulfilled since the last run to the return's details, and ends the job as done. The
- * caller closes the return, or rolls back when the outcome of a request is unknown.
+ * Adds the outcomes that were fulfilled since the last run to the details of the return, and ends the job as done. Then
+ * the caller closes the return. When the outcome of a request is unknown, the caller rolls back instead.
  *
  * @returns whether the outcome of every request is known.
  * @throws LeaseLost
  */
 export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
-  // An edit may remove a step after the provider was requested to do it. No later run requests it again, and closing the
-  // return would hide it, so the return stays open.
+  // An edit may remove a step after it was requested of the provider. No later run requests this step, and a closed
+  // return would hide it. So the return stays open.
   const { rows } = await tx.query<{ all_known: boolean; finished: boolean }>(
     named(
       'processing-done',

@@ -26,9 +26,9 @@ import {
 import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
 import type { Prepared } from './prepare.ts';
 
-/** The timeout of a call, for adapters that have none. Milliseconds. */
+/** Timeout of a call, for adapters that have none of their own. Milliseconds. */
 const CALL_LIMIT_MS = 12_000;
-/** The longest pause between two searches for an effect that may still be made. Milliseconds. */
+/** Maximum pause between two searches for an effect that may still be made. Milliseconds. */
 const SEARCH_EVERY_MS = 10_000;
 
 export interface StepOfJob {
@@ -40,9 +40,9 @@ export interface StepOfJob {
 }
 
 /**
- * Requests one outcome of the provider, outside of any transaction, and records the result. If the result of an earlier
- * request is unknown, it first asks the provider whether that request took effect. So after a crash between effect and
- * record another worker finds the effect, even at a provider that has forgotten the key.
+ * Requests one outcome of the provider, outside of any transaction, and records the result. When the result of an
+ * earlier request is unknown, it first asks the provider whether that request had its effect. So when a worker crashes
+ * between the effect and its record, another worker finds the effect, even at a provider that has forgotten the key.
  *
  * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; NotProcessable and
  *   ProviderChanged, after which nothing was requested; LeaseLost when another worker has taken over the job.
@@ -62,8 +62,8 @@ function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise
 export type PerformDeps = StepOfJob & { readonly pool: pg.Pool };
 
 /**
- * The exchange order of a request with an unknown outcome, even when it has another amount; undefined when it was not
- * made. Records which of both is true.
+ * Finds the exchange order of a request with an unknown outcome, even when it has another amount. Undefined when it was
+ * not made. Records which of the two is true.
  *
  * @throws CommerceFailure; LeaseLost.
  */
@@ -80,7 +80,7 @@ export async function findMadeOrder(o: PerformDeps): Promise<MadeOrder | undefin
   return undefined;
 }
 
-/** The effect of an earlier request; undefined when the step may be requested. @throws CommerceFailure */
+/** Finds the effect of an earlier request. Undefined when the step may be requested. @throws CommerceFailure */
 async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   const { commerce } = o.prepared;
   const { requestedMsAgo } = o.step;
@@ -90,14 +90,18 @@ async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
     .catch(asTransient);
   if (found) return found;
   if (requestedMsAgo >= commerce.settledAfterMs) return requireRepeatable(o, requestedMsAgo);
-  // It may still be on its way. A second request could have a second effect at a provider that forgets keys.
+  // The earlier request may still be on its way. At a provider that forgets keys, a second one could have a second
+  // effect.
   const retryAfterMs = Math.min(commerce.settledAfterMs - requestedMsAgo, SEARCH_EVERY_MS);
   throw new CommerceFailure('passing', 'the outcome of the earlier request is not known yet', {
     retryAfterMs,
   });
 }
 
-/** @throws CommerceFailure final, when a repeated request could have a second effect. Then a person must look. */
+/**
+ * Requires that a repeated request cannot have a second effect. @throws CommerceFailure final, when it could. Then a
+ * person must check.
+ */
 function requireRepeatable({ step, prepared }: PerformDeps, requestedMsAgo: number): undefined {
   const limitMs = prepared.commerce.repeatableForMs?.[step.kind];
   if (limitMs === undefined || requestedMsAgo < limitMs) return undefined;
@@ -106,7 +110,7 @@ function requireRepeatable({ step, prepared }: PerformDeps, requestedMsAgo: numb
   throw new CommerceFailure('final', why);
 }
 
-/** A provider that rejects the question says nothing about the earlier request. */
+/** Converts a rejection of a search to a transient failure, because it says nothing about the earlier request. */
 function asTransient(error: unknown): never {
   if (!isFinal(error)) throw error;
   throw new CommerceFailure('passing', 'the provider rejected the search', { cause: error });
@@ -117,7 +121,7 @@ async function requestStep(o: PerformDeps): Promise<Effect> {
   if (!(await recordRequestedWithoutNews(o.pool, o.job, o.step))) {
     await inTransaction(o.pool, (tx) => commitRequest(tx, o));
   }
-  // The process may have been suspended. Then another worker has the job, and may have published its failure.
+  // This process may have been suspended. Then another worker has the job, and may have published its failure.
   if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(o.job);
   return o.prepared.commerce.create(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS));
 }

@@ -2,24 +2,29 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { formatAmount, minorOf } from '../../platform/money.ts';
 import type { EffectKind } from '../commerce/provider.ts';
 
-/** One outcome of a return. Its amount is in the currency in which the shopper paid; `0` if it moves no money. */
+/**
+ * One outcome of a return, as a plan has it. Its amount is in the currency in which the shopper paid. It is `0` when
+ * the outcome moves no money.
+ */
 export interface PlannedStep {
   readonly kind: EffectKind;
-  /** The same in all runs, retries and edits: the provider acts once for each key. */
+  /** The key is the same in all runs, retries and edits, because the provider makes one effect for each key. */
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
 }
 
-/** One outcome to fulfil. */
+/** One outcome that a run must fulfil. */
 export interface Step extends PlannedStep {
   /**
-   * How long ago the provider was requested to do it, without a recorded result; undefined when it was not. Milliseconds.
+   * How long ago the step was requested of the provider, without a recorded result. Undefined when it was not
+   * requested. Milliseconds.
    */
   readonly requestedMsAgo: number | undefined;
   /**
-   * The number of news of the order's provider when the step was planned (column `provider_news` of the return).
-   * Undefined when one of them stops payments: then each request decides.
+   * The number of events that the provider had reported about the order when the step was planned (column
+   * `provider_news` of the return). Undefined when one of these events stops payments. Then each request is checked
+   * again.
    */
   readonly newsAtPlan: number | undefined;
   /** What the shop was connected to when the step was planned; null without a connection. */
@@ -41,7 +46,7 @@ export class ProviderChanged extends Error {
 
 export interface PlanInput {
   readonly details: Return;
-  /** An external provider issues gift cards. It gets an event when the return closes. */
+  /** Whether an external provider issues gift cards. It gets an event when the return is closed. */
   readonly giftCardsAreExternal: boolean;
   /** The total of the instant refunds that the shopper keeps, in minor units of the presentment currency. */
   readonly paidMinor: bigint;
@@ -50,8 +55,9 @@ export interface PlanInput {
 }
 
 /**
- * The outcomes of a return in their fixed order: exchange order, gift card, refund, restock. Amounts of zero are omitted,
- * except that of a restock, which moves no money. All are in the presentment currency, which the shopper sees.
+ * Returns the outcomes of a return in their fixed order: exchange order, gift card, refund, restock. Outcomes with an
+ * amount of zero are left out, except a restock, which moves no money. All amounts are in the presentment currency,
+ * which the shopper sees.
  */
 export function planSteps(o: PlanInput): PlannedStep[] {
   const { details } = o;
@@ -75,7 +81,7 @@ export function planSteps(o: PlanInput): PlannedStep[] {
   return o.hasRestock ? [...payments, stepOf('restock', '0')] : payments;
 }
 
-/** The step that cancels the exchange order of a return. It is no part of a plan. */
+/** Returns the step that cancels the exchange order of a return. No plan contains it. */
 export function cancellationStep(returnId: bigint, currency: string): PlannedStep {
   const kind = 'order_cancel';
   return { kind, key: keyOf(returnId, kind), amount: '0', currency };

@@ -27,25 +27,34 @@ export interface PrepareDeps {
 }
 
 export interface Prepared {
-  /** The return without its line items: they may be many megabytes, too much to keep during calls to the provider. */
+  /**
+   * The return without its line items. They may be many megabytes, which is too much to keep in memory during calls to
+   * the provider.
+   */
   readonly details: Return;
-  /** What the provider needs of the line items. */
+  /** The part of the line items that the provider needs. */
   readonly lines: readonly ReturnedLine[];
-  /** What the provider or the receiver of `restock.requested` restocks, without the location of the destination. */
+  /**
+   * The goods to restock, for the provider or for `restock.requested`. They do not have the location of the destination
+   * yet.
+   */
   readonly stock: readonly RestockLine[];
-  /** The shop's provider. */
+  /** The commerce provider of the shop. */
   readonly commerce: CommerceProvider;
-  /** The setting of the shop; PROVIDER when the commerce provider has restocked the goods, or may have. */
+  /** The shop's setting. But it is PROVIDER when the commerce provider has already restocked the goods, or may have. */
   readonly restockMode: RestockMode;
-  /** The setting of the shop; false when the commerce provider has issued this return's card, or may have. */
+  /**
+   * The shop's setting. But it is false when the commerce provider has already issued a gift card for this return, or
+   * may have.
+   */
   readonly giftCardsAreExternal: boolean;
-  /** The steps that are not done, in order. */
+  /** The steps that are not done, in their order. */
   readonly steps: readonly Step[];
 }
 
 /**
- * Checks again, under the row lock, whether the return can be processed, and records the steps that the run will request
- * of the provider.
+ * Checks again, under the row lock, whether the return can be processed. Records the steps that the run will request of
+ * the provider.
  *
  * @throws NotProcessable; LeaseLost.
  */
@@ -68,11 +77,11 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
     const isPayable = await requirePayable(tx, job, locked);
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
-    // When the provider issued a card, or may have, an external card would be a second one.
+    // When the provider has issued a card, or may have, a card of an external provider would be a second one.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
       !(locked.hasRequests && (await mayHaveFulfilled(tx, job, 'gift_card')));
-    // An event would restock the goods a second time.
+    // When the provider has restocked the goods, or may have, an event would restock them a second time.
     const mayBeRestocked = locked.hasRequests && (await mayHaveFulfilled(tx, job, 'restock'));
     const restockMode = mayBeRestocked ? RestockMode.PROVIDER : settings.restockMode;
     const stock = restockLines(details);
@@ -92,9 +101,10 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
 }
 
 /**
- * Refuses the run before its first request when the provider has refunded lines itself, or cancelled the order. If an
- * earlier run has requested something, it may be that refund: then each request decides, after the search for its effect.
- * A return that was submitted could be paid then, so only later news can stop it.
+ * Rejects the run before its first request when the provider has refunded lines itself, or cancelled the order. When an
+ * earlier run has requested something, the refund may be the effect of that request. Then each request is checked,
+ * after the search for its effect. When a return is submitted, it is checked that it can be paid, so only later events
+ * can stop it.
  *
  * @returns whether nothing that the provider has reported stops payments.
  * @throws NotProcessable

@@ -10,20 +10,20 @@ import { returnNotFound } from '../errors.ts';
 import type { ReturnRef } from '../return-ref.ts';
 import { LAST_DETAILS, storedDetails } from './jobs.ts';
 
-// The rule by which a return is processed or not. Processing itself decides by it, and the check that people see before.
+// The rule that says whether a return is processed. Processing uses it, and so does the check that people see before.
 
 export type ProcessResult = NonNullable<
   MessageInitShape<typeof ProcessReturnResponseSchema>['result']
 >;
 
-/** What decides whether a return is processed, besides the commerce provider of its shop. */
+/** The facts on which the rule depends, besides the commerce provider of the shop. */
 export interface ProcessingFacts {
   readonly state: string;
   readonly processing: boolean;
   readonly hasOpenInstantRefund: boolean;
-  /** Whether its exchange order was cancelled, or may have been, or is about to be. */
+  /** Whether the exchange order was cancelled, may have been cancelled, or will be. */
   readonly isBeingCancelled: boolean;
-  /** The details of the last failed run; empty when there is none. */
+  /** The additional details of the last failed run; empty when there is none. */
   readonly previousDetails: AdditionalDetails;
 }
 
@@ -47,8 +47,8 @@ interface Facts {
 }
 
 /**
- * Locks the return and reads the facts. Locks in a separate statement, so that the second statement reads everything that
- * was committed before the lock.
+ * Locks the return and reads the facts. The lock is a separate statement, so that the second statement sees everything
+ * that was committed before the lock.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -94,7 +94,10 @@ function factsIn([row]: readonly Row[], [found]: readonly Facts[]): ProcessingFa
   };
 }
 
-/** Why a return is not queued, by its own facts; undefined when it is. In the order of `processReturn`. */
+/**
+ * Returns why a return is not queued, by its own facts. Undefined when it is queued. The order of the reasons is that
+ * of `processReturn`.
+ */
 export function resultWithoutQueueing(current: ProcessingFacts): ProcessResult | undefined {
   if (current.state === 'review') {
     return refused(
@@ -119,13 +122,13 @@ export function resultWithoutQueueing(current: ProcessingFacts): ProcessResult |
   return undefined;
 }
 
-/** The result for a return whose shop has no commerce provider. */
+/** Returns the result for a return whose shop has no commerce provider. */
 export function withoutProvider(): ProcessResult {
   const message = `The return cannot be processed: ${NO_PROVIDER}.`;
   return refused(RefusalCode.NO_COMMERCE_PROVIDER, message);
 }
 
-/** REST sends it with status 200: `processBodyOf` in `gateway/rest/handlers.ts`. */
+/** A rejection. REST sends it with status 200: `processBodyOf` in `gateway/rest/handlers.ts`. */
 function refused(code: RefusalCode, message: string): ProcessResult {
   return { case: 'refused', value: { code, message } };
 }

@@ -26,12 +26,18 @@ const processInput = z.object({
 });
 
 /**
- * Queues a return for processing, or returns why not. Checks in this order, under the return's row lock: the return
- * exists; it is not flagged; it is not closed, cancelled or expired; its cancellation has not begun; it has no open
- * instant refund (`skippedInstantRefund`); it is not queued already (`alreadyQueued`: the details of this call are
- * ignored); its shop has a commerce provider. After `queued`, the run publishes `return.closed` or
- * `return.processing.failed`. A call without details uses those of the last failed run. A repeated call with the same
- * idempotency key returns `queued` again.
+ * Queues a return for processing, or returns why not. Under the row lock of the return it checks, in this order:
+ *
+ * - the return exists;
+ * - it is not flagged;
+ * - it is not closed, cancelled or expired;
+ * - its cancellation has not begun;
+ * - it has no open instant refund (`skippedInstantRefund`);
+ * - it is not queued already (`alreadyQueued`: the details of this call are ignored);
+ * - its shop has a commerce provider.
+ *
+ * After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call without details uses those of
+ * the last failed run. A repeated call with the same idempotency key returns `queued` again.
  *
  * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT, also for details beyond
  *   their limits; IDEMPOTENCY_CONFLICT.
@@ -48,7 +54,7 @@ export async function processReturn(
 
   return inTransaction(pool, async (tx) => {
     const current = await lockFacts(tx, { shopId, returnId });
-    // A call that queued nothing stores no key, so its repeat is checked again.
+    // A call that queues nothing stores no key. So a repeat of it is checked again.
     if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
     const notQueued = resultWithoutQueueing(current);
     if (notQueued) return notQueued;

@@ -3,14 +3,14 @@ import type { Logger } from '../../platform/log.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 
-/** Long enough to investigate a failed run. The timeline is kept longer. Days. */
+/** How long finished jobs are kept, so that people can investigate a failed run. The timeline is kept longer. Days. */
 const KEEP_DAYS = 30;
 const BATCH = 1_000;
 const PURGE_MS = 3_600_000;
 
 /**
- * Removes finished jobs and their additional details after 30 days. Keeps the last failed job of a return that can still
- * be processed, because the next run uses its details.
+ * Starts the loop that deletes finished jobs and their additional details after 30 days. It keeps the last failed job
+ * of a return that can still be processed, because the next run uses its details.
  */
 export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
   return startLoop({
@@ -21,7 +21,7 @@ export function startJobPurge(o: { pool: pg.Pool; logger: Logger }): Worker {
   });
 }
 
-/** Removes up to a thousand jobs. @returns how many. */
+/** Deletes up to a thousand jobs. @returns their number. */
 export async function purgeJobs(db: Queryable): Promise<number> {
   const { rowCount } = await db.query(
     `delete from processing_jobs where (shop_id, id) in (

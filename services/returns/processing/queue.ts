@@ -6,12 +6,12 @@ import { currentTraceparent } from '../../platform/telemetry.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 import type { Job } from './jobs.ts';
 
-/** The commit that queues a job notifies the channel `processing_<schema>`. */
+/** Prefix of the channel `processing_<schema>`, which is notified by the commit that queues a job. */
 export const JOBS_CHANNEL_PREFIX = 'processing_';
 
 /**
- * Queues a job, marks its return as queued, and adds a timeline entry. The caller holds the return's row lock and has
- * checked that no job is queued.
+ * Queues a job, marks its return as queued, and adds a timeline entry. The caller must hold the row lock of the return,
+ * and must have checked that no job is queued.
  */
 export async function queueJob(
   tx: Queryable,

@@ -13,8 +13,8 @@ import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 
 /**
- * The commerce provider's location of the return's destination; 0 when the return has no destination, or the
- * destination has no location.
+ * Returns the commerce provider's location for the destination of the return. It is 0 when the return has no
+ * destination, or the destination has no location.
  *
  * @throws ConnectError when the destinations service does not respond.
  */
@@ -33,8 +33,8 @@ export async function locationOf(
 }
 
 /**
- * The line items to restock: their disposition is back_to_stock, or they have none. Goods that the shopper keeps are not
- * restocked. Lines without a location of their own have the location 0, see {@link atLocation}.
+ * Returns the line items to restock: their disposition is back_to_stock, or they have none. Goods that the shopper
+ * keeps are not restocked. Lines without a location of their own get the location 0, see {@link atLocation}.
  */
 export function restockLines(details: Return): RestockLine[] {
   if (details.returnMethod === ReturnMethod.KEEP_ITEM) return [];
@@ -48,12 +48,12 @@ export function restockLines(details: Return): RestockLine[] {
   }));
 }
 
-/** The lines, with this location for those that have none of their own. */
+/** Returns the lines, with this location for those that have none of their own. */
 export function atLocation(lines: readonly RestockLine[], location: bigint): RestockLine[] {
   return lines.map((line) => (line.locationId === 0n ? { ...line, locationId: location } : line));
 }
 
-/** The {@link restockLines} of a return, as `restock.requested` lists them. */
+/** Returns the {@link restockLines} of a return in the form of `restock.requested`. */
 export function restockItems(
   details: Return,
   location: bigint,

@@ -33,7 +33,7 @@ export interface RunDeps {
   readonly store: ReturnStore;
   readonly destinations: Destinations;
   readonly logger: Logger;
-  /** The pause after transient failures of the provider. */
+  /** The pauses after transient failures of the provider. */
   readonly retryBackoff: Backoff;
   readonly providers: Providers;
 }
@@ -45,7 +45,7 @@ export interface RunDeps {
  *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
  * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job
- * is queued again, and the run does not count as a failure. Rejects when the worker stops during such an outage; then
+ * is queued again, and the run does not count as a failure. Rejects when the worker stops during such an outage. Then
  * the lease expires.
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
@@ -61,7 +61,7 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
       try {
         await afterFailure(deps, { ...job, failures }, { error, requested });
       } catch (failure) {
-        // The next run repeats unrecorded requests with the same keys.
+        // Requests without a recorded result are repeated by the next run, with the same keys.
         if (!isInternalOutage(failure)) throw failure;
         await requeue(deps, job, { error: failure, signal });
       }
@@ -69,10 +69,10 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
   });
 }
 
-/** The progress of a run, for the case that it fails. */
+/** The progress of a run. It is needed when the run fails. */
 interface Progress {
   failures: number;
-  /** The step that the provider was requested to do, until its result is recorded. */
+  /** The step that was requested of the provider, until its result is recorded. */
   requested: RequestedStep | undefined;
 }
 
@@ -87,7 +87,7 @@ async function fulfil(
   if (job.isCancellation) return cancelWithOrder(deps, job, progress);
   const prepared = await prepare(deps, job);
   const { restockMode, giftCardsAreExternal, steps, commerce } = prepared;
-  // Read it before any payment, because the return cannot be closed without it.
+  // Read the location before any payment, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, prepared);
   const located = { ...prepared, stock: atLocation(prepared.stock, location) };
   for (const step of steps) {
@@ -99,7 +99,7 @@ async function fulfil(
   await closeReturn(store, { job, restockMode, giftCardsAreExternal, location });
 }
 
-/** Notes that a step is requested, for the case that the request fails. */
+/** Notes which step is requested while `work` runs. It is needed when the request fails. */
 async function requesting<T>(
   progress: Progress,
   { step, commerce }: { readonly step: Step; readonly commerce: CommerceProvider },
@@ -113,8 +113,8 @@ async function requesting<T>(
 }
 
 /**
- * Cancels the exchange order of a return at the commerce provider, and then the return. An order whose request has an
- * unknown outcome is searched for first. If it was not made, there is nothing to cancel but the return.
+ * Cancels the exchange order of a return at the commerce provider, and then the return. When the request for the order
+ * has an unknown outcome, it first searches for the order. When the order was not made, only the return is cancelled.
  *
  * @throws NotProcessable; CommerceFailure; LeaseLost.
  */
@@ -149,7 +149,7 @@ async function stockLocation(
   return isNeeded ? locationOf(deps.destinations, job, details) : 0n;
 }
 
-/** The pause after an internal outage, before its jitter. Milliseconds. */
+/** Pause after an internal outage, before its jitter. Milliseconds. */
 const OUTAGE_PAUSE_MS = 2_000;
 
 /** Queues the job again after an error that does not count as a failure. */
@@ -206,7 +206,10 @@ async function afterFailure(
   }
 }
 
-/** Queues the job again, and records which step was requested without an effect. False as {@link postponeJob}. */
+/**
+ * Queues the job again, and records which step was requested without an effect. Returns false when {@link postponeJob}
+ * does.
+ */
 function postpone(
   pool: pg.Pool,
   job: Job,
@@ -223,20 +226,20 @@ function logTakenOver(deps: RunDeps, job: Job): void {
   deps.logger.info({ job: String(job.id) }, 'job taken over by another worker');
 }
 
-/** The pause between two attempts to reach the database. */
+/** Pauses between attempts to reach the database. */
 const RECONNECT_BACKOFF = createBackoff({ firstMs: 250, longestMs: 500, jitter: equalJitter });
 
 /**
  * Whether a run ended because the database or an internal service is unavailable. The commerce provider did not fail,
- * so it does not count as a failure.
+ * so the run does not count as a failure.
  */
 function isInternalOutage(error: unknown): boolean {
   return error instanceof LedgerUnavailable || isOutage(error) || isUnavailable(error);
 }
 
 /**
- * Repeats `work`, which writes to the row of a leased job, until the database is available. Otherwise the lease would
- * expire, which counts as a takeover of the job. Stops when the worker stops.
+ * Repeats `work` until the database is available. The work writes to the row of a leased job. Without the repeats the
+ * lease would expire, which counts as a takeover of the job. Stops when the worker stops.
  *
  * @throws LeaseLost; an error of `work` that is not an outage; the last outage when `signal` is aborted.
  */

@@ -9,13 +9,13 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText, time } from '../../platform/input.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 
-/** Maximum number of rows, of any trigger, that one page scans. So a search for a rare trigger takes limited time. */
+/** Maximum number of rows that one page scans, of any trigger. So the search for a rare trigger takes limited time. */
 const SCANNED_ROWS = 5_000;
-/** Maximum size of the events of one page. A larger event is a page of its own. Bytes. */
+/** Maximum size of the events on a page. An event above it gets a page of its own. Bytes. */
 const PAGE_BYTES = 8 * 1024 * 1024;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 200;
-/** The maximum time span of one request. Events are stored for fewer days. */
+/** Maximum time span of one request. Events are stored for fewer days. */
 const MAX_DAYS = 40;
 const COUNTED = 100_000;
 const COUNT_SCANNED_ROWS = 1_000_000;
@@ -39,12 +39,14 @@ const readInput = z.object({
     .refine((value) => value >= 0 && value <= MAX_PAGE, `must be from 1 to ${MAX_PAGE}`)
     .transform((value) => value || DEFAULT_PAGE),
 });
-/** A day, and a position in it. PostgreSQL has no year 0. */
+/**
+ * The position in a cursor: a day, and a position in this day. The year is not 0, because PostgreSQL has no such year.
+ */
 const cursorParts = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
 
 /**
- * Reads stored events of a shop, as published, in the order in which they were stored. A page stops at its limit, at
- * 8 MiB or at 5,000 scanned rows, whichever comes first.
+ * Reads stored events of a shop, as they were published and in the order in which they were stored. A page stops at its
+ * limit, at 8 MiB or at 5,000 scanned rows.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor).
  */
@@ -77,7 +79,7 @@ export async function readEvents(
 interface PageRow {
   readonly day: string;
   readonly position: bigint;
-  /** Null in the last row, which has only the position to which the page was scanned. */
+  /** The event. Null in the last row, which only says to which position the page was scanned. */
   readonly value: Buffer | null;
   readonly isIncluded: boolean;
   readonly isScanFull: boolean;
@@ -108,7 +110,7 @@ select w.day::text as day, w.position, case when w.fits then e.value else '' end
  order by 1, 2, 3 nulls last`;
 
 /**
- * Counts stored events of a shop in a time span, up to 100,000. Scans at most the oldest million rows.
+ * Counts the stored events of a shop in a time span, up to 100,000. Scans at most the oldest million rows.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */

@@ -22,7 +22,7 @@ export interface FindDeps {
   readonly reader: ReturnReader;
 }
 
-/** Maximum number of selectors in one FindReturns. */
+/** Maximum number of selectors in one call of FindReturns. */
 const MAX_FOUND = 32;
 
 const batch = z.object({
@@ -31,8 +31,9 @@ const batch = z.object({
 });
 
 /**
- * Reads several returns in the order of the request, each once. Returns that the shop does not have are omitted. Always
- * returns the first one, and stops before the next that does not fit; the caller requests the rest again.
+ * Reads several returns in the order of the request, each once. Returns that the shop does not have are left out.
+ * Always returns the first one, and stops before the first that does not fit into the response. The caller must request
+ * the others again.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -45,8 +46,8 @@ export async function getReturns(
 }
 
 /**
- * Reads the newest return with this return id, order name or order id. An order id is this service's own; only if the
- * shop has no such order, it is read as the commerce provider's. Waits for a permit if the return is large.
+ * Reads the newest return with this return id, order name or order id. An order id is first searched among this
+ * service's own ids, and only then among those of the commerce provider. Waits for a permit when the return is large.
  *
  * @throws DomainError INVALID_ARGUMENT when the selector is absent; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
  */
@@ -79,9 +80,9 @@ const selection = z.object({
 
 /**
  * Finds several returns as {@link findReturn} does, each once, usually with one statement. Returns that the shop does
- * not have, or that do not fit into the response, are omitted.
+ * not have, or that do not fit into the response, are left out.
  *
- * @throws DomainError INVALID_ARGUMENT when a selector is absent, or there are more than 32.
+ * @throws DomainError INVALID_ARGUMENT when a selector is absent, or when there are more than 32.
  */
 export async function findReturns(
   { pool, reader }: FindDeps,
@@ -107,8 +108,8 @@ export async function findReturns(
 const snapshotInput = z.object({ ...callerShape, returnId: id, revision: id });
 
 /**
- * Reads a return at a revision whose event has no snapshot. The current revision always exists. Older revisions exist
- * as long as their events.
+ * Reads a return at the revision of an event that has no snapshot. The current revision always exists. Older revisions
+ * exist as long as their events.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
  */

@@ -5,20 +5,20 @@ import { labelStatusText, outcomeText, stateText } from '../store/texts.ts';
 import type { SearchInput } from './search-input.ts';
 import { behind, NEWEST_FIRST, orderBy, type Place, type Sorting } from './sorting.ts';
 
-/** Escapes the special characters of `like`. */
+/** SQL arguments that escape the special characters of `like`. */
 const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
 
-/** An index on trigrams finds no shorter text. */
+/** Minimum length of a searched text. An index on trigrams finds no shorter one. */
 const NAME_MIN = 3;
 
-/** An order name with and without `#`: people often leave it out. */
+/** Returns an order name with and without `#`, because people often leave it out. */
 const namesOf = (query: string): readonly string[] =>
   query.startsWith('#') ? [query, query.slice(1)] : [query, `#${query}`];
 
 /**
- * The ids of returns that match a query: the whole order name with or without `#`, e-mail address or tracking number,
- * or a part of a title or of the shopper's name. Each part uses its own index; PostgreSQL uses none of them for one
- * condition with `or`.
+ * SQL for the ids of returns that match a query: a whole order name with or without `#`, a whole e-mail address or
+ * tracking number, or a part of a title or of the shopper's name. Each of these uses its own index. PostgreSQL would
+ * use no index for one condition with `or`.
  */
 function named(input: SearchInput): Sql {
   const shop = param(input.shopId);
@@ -44,14 +44,14 @@ function named(input: SearchInput): Sql {
      }`;
 }
 
-/** The ids of returns with a line item of an SKU. */
+/** SQL for the ids of returns that have a line item with this SKU. */
 function withSku({ shopId, sku }: SearchInput): Sql {
   return sql`
     select distinct return_id as id from return_lines
      where shop_id = ${shopId} and removed_at is null and sku <> '' and sku = ${sku}`;
 }
 
-/** The ids that the texts of a search select; undefined when it has no text. */
+/** SQL for the ids that the texts of a search select; undefined when the search has no text. */
 function candidates(input: SearchInput): Sql | undefined {
   if (input.query === '') return input.sku === '' ? undefined : withSku(input);
   return input.sku === ''
@@ -60,8 +60,8 @@ function candidates(input: SearchInput): Sql | undefined {
 }
 
 /**
- * The filters of returns `r` by times, destination and fraud report. A filter that is absent is not in the statement.
- * `store/next-revision.ts` says which changes set `updated_at`.
+ * SQL conditions for returns `r` by times, destination and fraud report. A filter that is absent is not in the
+ * statement. `store/next-revision.ts` says which changes set `updated_at`.
  */
 function filters(input: SearchInput): Sql {
   const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId, fraudReportedOnly } =
@@ -90,8 +90,8 @@ const ALL_STATES = [
 ] as const;
 
 /**
- * The states that the results of a search may have; none when its filters exclude each other. Exactly the closed
- * returns are archived, so this is also the filter of archived returns.
+ * Returns the states that results of a search may have. There is none when its filters exclude each other. Exactly the
+ * closed returns are archived, so these states are also the filter for archived returns.
  */
 function statesOf(input: SearchInput): readonly ReturnState[] {
   const requested = input.states.length === 0 ? ALL_STATES : new Set(input.states);
@@ -110,7 +110,7 @@ const stateTexts = (input: SearchInput) => statesOf(input).map(stateText.toText)
 const labelTexts = (input: SearchInput) => input.labelStatuses.map(labelStatusText.toText);
 const outcomeTexts = (input: SearchInput) => input.outcomes.map(outcomeText.toText);
 
-/** All filters on returns `r`, except the texts. */
+/** SQL for all filters on returns `r`, except the texts. */
 function conditions(input: SearchInput): Sql {
   const isLabelled = sql`r.label_status = any(${labelTexts(input)}::text[])`;
   const isUnlabelled = sql`r.label_status is null`;
@@ -128,7 +128,7 @@ function conditions(input: SearchInput): Sql {
   ]);
 }
 
-/** The returns `r` that the texts of a search select; all returns when it has none. */
+/** SQL for the returns `r` that the texts of a search select, or for all returns when it has no text. */
 function source(input: SearchInput): Sql {
   const ids = candidates(input);
   if (!ids) return sql`returns r`;
@@ -138,17 +138,20 @@ function source(input: SearchInput): Sql {
 /** A part of a sorted list. */
 export interface Part {
   readonly sorting: Sorting;
-  /** The part begins behind this place; undefined: at the start. */
+  /** The place after which the part begins; undefined for the start. */
   readonly after: Place | undefined;
   readonly limit: number;
 }
 
-/** Reads `id` and `at`, the time of the order, of the returns of one part of the results, in order. */
+/**
+ * SQL for `id` and `at` of the returns in one part of the results, in order. `at` is the time by which the list is
+ * sorted.
+ */
 export function matchingPage(input: SearchInput, part: Part): Sql {
   return input.query === '' && input.sku === '' ? pageByIndex(input, part) : pageOf(input, part);
 }
 
-/** Texts select few returns, which are sorted. */
+/** SQL for a page of a search with texts. Texts select few returns, so these are sorted. */
 function pageOf(input: SearchInput, { sorting, after, limit }: Part): Sql {
   return sql`
   select r.id, r.${raw(sorting.column)} as at
@@ -159,9 +162,9 @@ function pageOf(input: SearchInput, { sorting, after, limit }: Part): Sql {
 }
 
 /**
- * For each state, each outcome and each label status that are filtered, reads at most `limit` returns in the order of
- * an index, and merges them. One scan over all states would read every return of other states: most returns of a shop
- * are closed.
+ * SQL for a page of a search without texts. For each combination of state, outcome and label status in the filters, it
+ * reads at most `limit` returns in the order of an index. Then it merges them. One scan over all states would read
+ * every return in another state, and most returns of a shop are closed.
  */
 function pageByIndex(input: SearchInput, part: Part): Sql {
   const { sorting, limit } = part;
@@ -187,7 +190,7 @@ function pagesByIndex(input: SearchInput, { sorting, after, limit }: Part): Sql 
   return joined(pages, ' union all ');
 }
 
-/** A part of the returns: what the statement joins for it, and the condition for the returns `r` of the part. */
+/** One of these combinations: what the statement joins for it, and the condition for its returns `r`. */
 interface IndexedPart {
   readonly from: Sql;
   readonly isOfPart: Sql;
@@ -203,7 +206,10 @@ function outcomePart(input: SearchInput): IndexedPart {
   };
 }
 
-/** Returns whose newest label has one of the statuses, and those without a label, have indexes of their own. */
+/**
+ * The combinations by label status. Returns whose newest label has a status have one index, and returns without a label
+ * have another.
+ */
 function labelParts(input: SearchInput): readonly IndexedPart[] {
   const labelled = {
     from: sql`cross join unnest(${labelTexts(input)}::text[]) as of_label (status)`,
@@ -217,7 +223,7 @@ function labelParts(input: SearchInput): readonly IndexedPart[] {
   return parts.length > 0 ? parts : [ALL];
 }
 
-/** Counts the returns that match, up to `max`, as `total`. Without texts it reads indexes in their order. */
+/** SQL that counts the matching returns as `total`, up to `max`. Without texts it reads indexes in their order. */
 export function matchingCount(input: SearchInput, max: number): Sql {
   const matches =
     input.query === '' && input.sku === ''

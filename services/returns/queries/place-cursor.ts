@@ -3,7 +3,7 @@ import { bindCursor, type ListFilters, placeInCursor } from '../../platform/list
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import type { Place, Sorting } from './sorting.ts';
 
-// The cursor of a sorted list: the place of the last return of a page.
+// The cursor of a sorted list. It has the place of the last return of a page.
 
 const USUAL = 'created_at desc';
 
@@ -11,9 +11,10 @@ const milliseconds = z.string().regex(/^-?\d{1,15}$/);
 const id = z.string().regex(/^\d{1,16}$/);
 
 /**
- * The place in a cursor; undefined when the cursor is empty. The usual order, newest first, is not in its cursors.
+ * Returns the place in a cursor; undefined when the cursor is empty. Cursors of the usual order, newest first, do not
+ * contain their order.
  *
- * @param filters those of the request. A cursor of other filters, or of another order, is invalid.
+ * @param filters the filters of the request. A cursor of other filters, or of another order, is invalid.
  * @throws DomainError INVALID_ARGUMENT.
  */
 export function placeIn(
@@ -28,7 +29,7 @@ export function placeIn(
   return parts && { at: new Date(Number(parts[0])), id: BigInt(parts[1]) };
 }
 
-/** The cursor of the page behind a return; empty for no return. */
+/** Returns the cursor for the page after a return; empty when there is no return. */
 export function cursorBehind(
   last: Place | undefined,
   { sorting, filters }: { readonly sorting: Sorting; readonly filters: ListFilters },

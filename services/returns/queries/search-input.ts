@@ -42,7 +42,7 @@ const FILTERS = {
   outcomes: valuesOf(Outcome),
 };
 
-/** The request of a search, checked. */
+/** The schema of a search request. */
 export const searchInput = z.object({
   ...callerShape,
   ...FILTERS,
@@ -52,7 +52,7 @@ export const searchInput = z.object({
 });
 export type SearchInput = z.output<typeof searchInput>;
 
-/** What a cursor of the search belongs to: the shop and the filters. */
+/** Returns the filters to which a cursor of the search belongs, including the shop. */
 export function filtersOf(input: SearchInput): ListFilters {
   const { shopId } = input;
   const filters = Object.entries(input).filter(([name]) => name in FILTERS);

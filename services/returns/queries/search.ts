@@ -16,7 +16,7 @@ import { filtersOf, type SearchInput, searchInput } from './search-input.ts';
 import { orderBy, type Place, type Sorting, sortingOf } from './sorting.ts';
 import { summariesOf } from './summaries.ts';
 
-/** The maximum of the count of matches. */
+/** Maximum number of matches that are counted. */
 const MAX_TOTAL = 10_000;
 
 export interface SearchDeps {
@@ -29,20 +29,21 @@ export interface FoundReturns {
   readonly summaries: readonly ReturnSummary[];
   readonly nextCursor: string;
   readonly total: number;
-  /** Those of `returns` that were reported as fraud. */
+  /** Ids of those `returns` that were reported as fraud. */
   readonly fraudReportedIds: readonly bigint[];
 }
 
 /**
- * Lists returns; `matching.ts` has the meaning of each filter. The order is newest first unless the request has another
- * order. Returns that are submitted during the reading do not move the cursor. A page stops at its limit, or before the
- * first return that does not fit, because a page of the largest returns would be larger than a message. Every page has
- * at least one return, so that there is a cursor for the next page. Summaries always fit; they are read with one
- * statement. They are counted only with details, by the same statement.
+ * Lists returns; `matching.ts` says what each filter means. The order is newest first, unless the request has another
+ * one. Returns that are submitted while a caller reads pages do not move its cursor.
  *
- * The query is a whole order name with or without `#`, tracking number or e-mail address, or a part of a line item's
- * title or of the shopper's name. Archived returns are included only if requested: by `archived`, by the flag or by the
- * state closed.
+ * A page stops at its limit, or before the first return that does not fit, because a page of the largest returns would
+ * be larger than a gRPC message. Every page has at least one return, so that there is a cursor for the next page.
+ * Summaries always fit. They are read with one statement, and are counted only with details, by the same statement.
+ *
+ * The query is a whole order name with or without `#`, a whole tracking number or e-mail address, or a part of a line
+ * item's title or of the shopper's name. Archived returns are included only when the request asks for them: by
+ * `archived`, by the flag, or by the state closed.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor, and for one of other filters or another order).
  */
@@ -71,7 +72,7 @@ export async function searchReturns(
   const shown = found.rows.slice(0, returns.length);
   const fraudReportedIds = shown.filter(({ isReported }) => isReported).map(({ id }) => id);
   const page = { returns, summaries: [], nextCursor, fraudReportedIds };
-  // The first page has all matches, so no count is needed.
+  // The first page has all matches, so they need not be counted.
   if (!after && nextCursor === '') return { ...page, total: ids.length };
   return { ...page, total: await count(pool, input) };
 }
@@ -95,7 +96,10 @@ async function searchSummaries(
   return { returns: [], summaries, nextCursor, total: found.total, fraudReportedIds: [] };
 }
 
-/** Adds to a page of ids whether each return was reported as fraud. The count of matches reads only indexes. */
+/**
+ * SQL that adds to each id of a page whether the return was reported as fraud. The count of matches is without this,
+ * because it reads only indexes.
+ */
 function marked(shopId: bigint, page: Sql, sorting: Sorting): Sql {
   return sql`
   select page.id, r.fraud_reported_at is not null as "isReported"

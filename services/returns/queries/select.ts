@@ -1,15 +1,15 @@
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** Selects one return. It has the shape of the oneof in the requests. */
+/** Selects one return. It has the form of the `oneof` in the requests. */
 export type Selector =
   | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
 
 /**
- * The id of the return that each selector selects; undefined when the shop has none. If an order has several returns,
+ * Returns for each selector the id of its return; undefined when the shop has none. When an order has several returns,
  * it is the newest one. Runs one statement for each kind of selector.
  *
- * A return id is not checked: the later read finds whether the return exists.
+ * A return id is not checked here. The read that follows finds whether the return exists.
  */
 export async function selectReturns(
   db: Queryable,
@@ -22,7 +22,7 @@ export async function selectReturns(
   for (const selector of selectors) {
     if (selector.case === 'orderId') orderIds.add(selector.value);
     if (selector.case === 'providerOrderId') providerOrderIds.add(selector.value);
-    // PostgreSQL rejects texts with NUL, and no stored name contains it.
+    // Skip names with NUL. PostgreSQL rejects such texts, and no stored name has one.
     if (selector.case === 'orderName' && !selector.value.includes('\0')) names.add(selector.value);
   }
   const byOrder = await newestOfOrders(db, shopId, { ids: [...orderIds], byProviderId: false });
@@ -49,7 +49,7 @@ export async function selectReturns(
 
 const BY_PROVIDER_ID = `(select o.id from orders o
                                where o.shop_id = $1 and o.provider_order_id = selected.order_id)`;
-// This service's own id, as order_id of the details. The provider's id counts only when no own id matches.
+// First this service's own id, which is order_id in the details. The provider's id counts only when no own id matches.
 const BY_ID = `coalesce(
                              (select o.id from orders o
                                where o.shop_id = $1 and o.id = selected.order_id),

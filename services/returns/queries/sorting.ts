@@ -1,7 +1,7 @@
 import { SearchReturnsRequest_Sort as Sort } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { raw, type Sql, sql } from '../../platform/sql.ts';
 
-/** The order of a list of returns: by a time, and by id where the times are equal. */
+/** How a list of returns is sorted: by a time, and by id where the times are equal. */
 export interface Sorting {
   readonly column: 'created_at' | 'updated_at';
   readonly direction: 'asc' | 'desc';
@@ -21,17 +21,17 @@ const SORTINGS: ReadonlyMap<Sort, Sorting> = new Map([
   [Sort.UPDATED_ASC, { column: 'updated_at', direction: 'asc' }],
 ]);
 
-/** The order that a request names; newest first when it names none. */
+/** Returns the order that a request asks for; newest first when it asks for none. */
 export function sortingOf(sort: Sort): Sorting {
   return SORTINGS.get(sort) ?? NEWEST_FIRST;
 }
 
-/** `order by` of rows that have the columns `at` and `id`. */
+/** SQL: `order by` for rows that have the columns `at` and `id`. */
 export function orderBy(alias: string, at: string, { direction }: Sorting): Sql {
   return raw(`order by ${alias}.${at} ${direction}, ${alias}.id ${direction}`);
 }
 
-/** The condition for the returns `r` behind a place; empty without a place. */
+/** SQL condition: the return `r` is after a place. Empty without a place. */
 export function behind(place: Place | undefined, { column, direction }: Sorting): Sql {
   if (!place) return sql``;
   const than = raw(direction === 'desc' ? '<' : '>');

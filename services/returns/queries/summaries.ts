@@ -51,17 +51,17 @@ const methodText = enumText(ReturnMethodSchema);
 
 export interface SummaryPage {
   readonly shopId: bigint;
-  /** SQL that selects `id` and `at` of the returns of the page. */
+  /** SQL that selects `id` and `at` of the returns on the page. */
   readonly page: Sql;
   readonly sorting: Sorting;
-  /** SQL that selects the `total` of the list. With it, summaries have their details. */
+  /** SQL that selects the `total` of the list. When it is present, summaries have their details. */
   readonly count?: Sql | undefined;
 }
 
 /**
  * Reads the summaries of a page of returns, in its order, with one statement. A summary has only columns of the return,
- * its order and its newest label, and with `count` also {@link DetailsRow}. The total is 0 without `count`, and for a
- * page without returns.
+ * its order and its newest label. With `count` it also has the {@link DetailsRow}. The total is 0 without `count`, and
+ * for a page without returns.
  */
 export async function summariesOf(
   pool: pg.Pool,
@@ -131,7 +131,7 @@ function totalsIn(row: SummaryRow, side: Side): MessageInitShape<typeof SummaryT
   const minor = (name: (typeof AMOUNTS)[number]) => minorOf(row[`${side}${name}`], currency);
   const fee = minor('handling_fee');
   return {
-    // As `totalsOf` derives it. The sums of the line items are stored with the return.
+    // The same as in `totalsOf`, because the sums of the line items are stored with the return.
     total: formatAmount(minor('return_total') + minor('shipping') - fee, currency),
     refund: formatAmount(minor('refund'), currency),
     returnCreditTotal: formatAmount(minor('return_credit'), currency),

@@ -21,8 +21,8 @@ const period = z.object({
 });
 
 /**
- * Counts the returns that were created in a period, with archived ones, by state, by outcome and by the reasons of the
- * line items. Values are in the shop's currency.
+ * Counts the returns that were created in a period, including archived ones: by state, by outcome, and by the reasons
+ * of their line items. Values are in the currency of the shop.
  *
  * @throws DomainError INVALID_ARGUMENT when the period ends before it begins.
  */

@@ -2,10 +2,10 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { SummaryDetailsSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { raw, type Sql, sql } from '../../platform/sql.ts';
 
-/** Number of titles of a summary. */
+/** Maximum number of titles in a summary. */
 const TITLES = 3;
 
-/** The columns of the details of a summary, and the total of the list, which is the same in each row. */
+/** The columns for the details of a summary. The total of the list is the same in each row. */
 export interface DetailsRow {
   readonly customer_first_name: string | null;
   readonly customer_last_name: string | null;
@@ -17,13 +17,16 @@ export interface DetailsRow {
   readonly total: number;
 }
 
-/** SQL for the columns of {@link DetailsRow}, of returns `r` and their {@link GOODS}. @param count selects `total`. */
+/**
+ * SQL for the columns of {@link DetailsRow}, from returns `r` and their {@link GOODS}. @param count SQL that selects
+ * `total`.
+ */
 export const detailColumns = (count: Sql): Sql => sql`,
        r.customer_first_name, r.customer_last_name, r.customer_email, r.flag_reasons,
        r.fraud_reported_at is not null as is_reported, goods.units, goods.titles,
        (select counted.total from (${count}) counted) as total`;
 
-/** SQL that joins what a return `r` has. */
+/** SQL that joins facts about the line items of a return `r`. */
 export const GOODS = sql`
  cross join lateral (
     select coalesce(sum(l.quantity), 0)::int as units,

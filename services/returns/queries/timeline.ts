@@ -82,7 +82,7 @@ const page = z.object({
 const cursorParts = z.tuple([z.string().regex(/^\d{1,16}$/)]);
 
 /**
- * Lists the timeline entries of a return, newest first: all, or those of some kinds.
+ * Lists the timeline entries of a return, newest first: all entries, or those of some kinds.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor); RETURN_NOT_FOUND.
  */

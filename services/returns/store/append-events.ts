@@ -7,9 +7,9 @@ import { type Queryable, together } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 import { insertSnapshot, longTextBytes } from './snapshot-store.ts';
 
-/** An event about a return, with its own fields, such as a label. */
+/** An event about a return, with fields of its own, such as a label. */
 export interface DetailEvent {
-  /** Webhooks carry all but the last. */
+  /** Webhooks deliver all of these triggers except the last one. */
   readonly trigger: ReturnTrigger | 'customer.redacted';
   readonly returnId: bigint;
   readonly detail?: Event['detail'];

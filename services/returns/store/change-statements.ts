@@ -9,8 +9,8 @@ import { NEXT_REVISION } from './next-revision.ts';
 import { stateText } from './texts.ts';
 import { addTimeline, insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
-// PostgreSQL plans a named statement with a list for each call, because it guesses that a list is long. Most calls
-// have one id.
+// SQL condition for one id or several. PostgreSQL plans a named statement with a list in each call, because it assumes
+// that the list is long. Most calls have only one id, for which it keeps the plan.
 function isOneOf(ids: readonly bigint[]): Sql {
   return ids.length === 1 ? sql`= ${ids[0]}` : sql`= any(${ids}::bigint[])`;
 }
@@ -35,7 +35,7 @@ export async function lockReturns(
   return rows.map((row) => row.id);
 }
 
-// After a return has ended, another return may have its line items. When it opens again, no other return may have them.
+// When a return has ended, another return may have its line items. When it opens again, no other return may have them.
 const SAVE_STATE = `
 with lines as (
   update return_lines set live = $5
@@ -47,7 +47,7 @@ update returns
        ${NEXT_REVISION}
  where shop_id = $1 and id = $2`;
 
-/** Writes the new state of a return, and gives it its next revision. No other statement changes the state. */
+/** Writes the new state of a return, and gives the return its next revision. Only this statement changes the state. */
 export async function saveState(tx: Queryable, shopId: bigint, change: StateChange): Promise<void> {
   await tx.query({
     name: 'save-state',
@@ -63,10 +63,10 @@ export async function saveState(tx: Queryable, shopId: bigint, change: StateChan
 }
 
 /**
- * Writes the timeline entries of a change, and gives each return of `unsavedIds` its next revision: those that changed,
- * but whose state was not saved.
+ * Writes the timeline entries of a change. Gives each return of `unsavedIds` its next revision: these changed, but
+ * `saveState` did not save them.
  *
- * @returns all `written` returns, with their revision and time.
+ * @returns all returns of `written`, with their revision and time.
  */
 export async function recordChange(
   tx: Queryable,

@@ -22,7 +22,7 @@ import type {
 } from './return-store.ts';
 import { changing, type StoreDeps } from './transaction.ts';
 
-/** The returns that are changed with one pool. */
+/** Creates a store that changes returns with one pool. */
 export function createReturnStore(deps: StoreDeps): ReturnStore {
   return {
     change: (by, work) => changing(deps, by.shopId, (tx) => changeOne(tx, by, work, committing)),
@@ -45,7 +45,7 @@ export function createReturnStore(deps: StoreDeps): ReturnStore {
   };
 }
 
-/** @param end `committing` when these are the last statements of the transaction. */
+/** Changes one return. @param end `committing` when these are the last statements of the transaction. */
 async function changeOne<T>(
   tx: pg.PoolClient,
   by: OfOne,
@@ -118,7 +118,7 @@ async function changeLocked<T>(
     }
   }
   const { timeline = [], stateChanges = [] } = change;
-  // A saved state has given its return the next revision already.
+  // A return whose state was saved already has its next revision.
   const saved = new Set(stateChanges.map(({ returnId }) => returnId));
   const unsavedIds = changedIds.filter((id) => !saved.has(id));
   const after = await recordChange(tx, by, { written, unsavedIds, timeline });
@@ -136,7 +136,7 @@ async function changeLocked<T>(
   return { value: change.value, returns: after };
 }
 
-/** Writes the transitions of a change, then reads the returns again. */
+/** Writes the transitions of a change, and then reads the returns again. */
 async function saveAndReload(
   tx: pg.PoolClient,
   shopId: bigint,

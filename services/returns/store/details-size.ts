@@ -6,17 +6,17 @@ import { detailsTooLarge } from '../errors.ts';
 import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
 import { LINE_AMOUNTS } from '../money/totals.ts';
 
-/** The size of the long texts in whose place a loaded return has hashes. */
+/** The size of the long texts that a loaded return lacks. It has hashes in their place. */
 export interface LeftOut {
-  /** In UTF-8. */
+  /** Size in UTF-8. Bytes. */
   readonly bytes: number;
-  /** As JSON. */
+  /** Size as JSON. Bytes. */
   readonly jsonBytes: number;
 }
 
 /**
- * The size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or
- * currency. Names, punctuation, ids and times count with their maximum, so a response is up to a hundredth smaller.
+ * Returns the size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or
+ * currency. Names, punctuation, ids and times count with their maximum. So a response is up to a hundredth smaller.
  */
 export function detailsBytes(details: Return): number {
   const { order, customer, providerTexts, labels } = partsOf(details);
@@ -41,13 +41,13 @@ export function detailsBytes(details: Return): number {
 }
 
 /**
- * Checks that a change did not make the details too large. Details that were too large before the change may stay too
- * large if they do not grow.
+ * Checks that a change did not make the details too large. Details that were too large before the change may stay so
+ * when they do not grow.
  *
- * @param o.encodedBytes of the details as a message. JSON has at most sixteen times as many bytes, so a usual return
- *   need not be measured.
+ * @param o.encodedBytes size of the details as a proto message. Their JSON has at most sixteen times as many bytes, so
+ *   most returns need not be measured.
  * @param o.bytesBefore {@link detailsBytes} before the change; undefined for a new return.
- * @param o.leftOut the size of the long texts that `after` does not have.
+ * @param o.leftOut size of the long texts that `after` lacks.
  * @throws DomainError RETURN_TOO_LARGE.
  */
 export function requireDetailsFit(
@@ -67,18 +67,19 @@ export function requireDetailsFit(
 }
 
 /**
- * JSON takes six bytes for a control character, which a message has in one. Names, zeros and nulls need the rest: a line
- * item without texts counts 900 bytes here, and its ids, times and amounts take at least a sixteenth of it as a message.
+ * How many times larger than its proto message the JSON of a return can be. A control character has six bytes in JSON,
+ * and one in a message. Names, zeros and nulls cause the rest. A line item without texts counts 900 bytes here, and its
+ * ids, times and amounts take at least a sixteenth of this in a message.
  */
 const GROWTH_MAX = 16;
 
 /**
- * Maximum size of the names, punctuation, ids, times, numbers and enums of each part, without the names of text fields
- * and of the amounts of a line item: those are in the tables of `../fields`. Bytes.
+ * Maximum size of the names, punctuation, ids, times, numbers and enums of each part. The names of text fields and of
+ * the amounts of a line item are not in it, because they are in the tables of `../fields`. Bytes.
  *
  * Each number is the size that one more part adds to the JSON of the details, minus what the functions below count for
  * it, and rounded up. The part has its longest ids, times and enums. The test `an added part has the size that was
- * measured` fails when a field is added to a part, and has the sizes.
+ * measured` fails when a field is added to a part, and shows the new sizes.
  */
 const FRAME = {
   return: 2_352,
@@ -97,7 +98,7 @@ function partsOf(details: Return) {
   const newest = details.labels.at(-1);
   return {
     order: text(details.order?.name),
-    // The details have the e-mail address twice.
+    // The e-mail address is in the details twice.
     customer:
       2 * text(details.customer?.email) +
       text(details.customer?.firstName) +
@@ -157,11 +158,14 @@ function conditionBytes(condition: Condition): number {
   );
 }
 
-/** The size of `"0.000"`: an absent amount is zero in a response. */
+/** Size of `"0.000"`, because an absent amount is zero in a response. Bytes. */
 const ZERO_AMOUNT = 7;
 const DERIVED = ['refund', 'refundExcludingShipping', 'refundExcludingShippingTax'] as const;
 
-/** Price, discount and tax are in the details twice: the second time in the currency in which the shopper paid. */
+/**
+ * Size of the amounts of a line item. Price, discount and tax are in the details twice: the second time in the currency
+ * in which the shopper paid.
+ */
 function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): number {
   return (
     sum(
@@ -171,12 +175,12 @@ function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): num
   );
 }
 
-/** A response has each amount in one currency; the longer text counts. */
+/** Size of amounts. A response has each amount in one currency, so the longer text counts. */
 function amounts(all: readonly (Amount | undefined)[]): number {
   return sum(all, (amount) => Math.max(text(amount?.shop), text(amount?.presentment)));
 }
 
-/** The text fields of a table, with their names; ids, numbers and enums count in {@link FRAME}. */
+/** Size of the text fields of a table, with their names. Ids, numbers and enums are in {@link FRAME}. */
 function textsIn(table: { readonly publicNames: readonly string[] }, message: object): number {
   const values: Readonly<Record<string, unknown>> = { ...message };
   return sum(table.publicNames, (name) => {
@@ -185,7 +189,7 @@ function textsIn(table: { readonly publicNames: readonly string[] }, message: ob
   });
 }
 
-/** A comma, the name in quotes, and a colon. */
+/** Size of a name in JSON, with a comma, quotes and a colon. */
 function nameOf(field: string): number {
   return snakeCase(field).length + 4;
 }
@@ -194,7 +198,7 @@ function texts(all: readonly (string | undefined)[]): number {
   return sum(all, text);
 }
 
-/** The size that a text adds to null. The size of null is counted already. */
+/** The size of a text minus that of null, which is already counted. */
 function text(value: string | undefined): number {
   return value === undefined || value === '' ? 0 : Buffer.byteLength(JSON.stringify(value));
 }

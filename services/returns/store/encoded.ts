@@ -2,23 +2,24 @@ import { create, toBinary } from '@bufbuild/protobuf';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 
 /**
- * A return at one revision, as bytes. Encoding is the most expensive part of an event, so each return is encoded once.
+ * A return at one revision, encoded as bytes. Encoding is the most expensive part of an event, so each return is
+ * encoded once.
  */
 export interface EncodedReturn {
   readonly shopId: bigint;
   readonly id: bigint;
   readonly revision: bigint;
-  /** A whole rms.returns.v1.Return. */
+  /** A whole rms.returns.v1.Return, encoded. */
   readonly bytes: Uint8Array;
-  /** The return that was encoded. */
+  /** The return from which the bytes were made. */
   readonly of: Return;
   /** Whether `bytes` and `of` have hashes instead of long texts. An event must not have such a snapshot. */
   readonly isHashed?: boolean;
 }
 
 /**
- * The details without revision, `updated_at` and `processing`. They decide whether `return.updated` is sent: it is,
- * when these bytes differ before and after a change.
+ * Encodes the details without revision, `updated_at` and `processing`. When these bytes are different before and after
+ * a change, `return.updated` is sent.
  */
 export function encodeDetails(details: Return): Uint8Array {
   const { updatedAt: _, ...rest } = details;

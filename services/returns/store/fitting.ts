@@ -3,18 +3,18 @@ import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/ret
 import { MAX_MESSAGE_BYTES } from '../../platform/grpc/limits.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** The size that amounts, names and tags add to the texts of a line item in a response. Bytes. */
+/** The size of a line item in a response without its texts: amounts, names and tags. Bytes. */
 const LINE_BYTES = 1_000;
 
 /**
- * Maximum size of the line items and uploads in one response, as JSON. Small, because several calls are answered at a
- * time. Bytes.
+ * Maximum size of the line items and uploads in one response, as JSON. It is small, because several calls are in memory
+ * at the same time. Bytes.
  */
 export const ANSWER_BYTES = 8 * 1024 * 1024;
 
 /**
- * Maximum size of the line items in one page of a list, as JSON. A line item takes about two thousand bytes: 500 line
- * items cost as much as ten reads of one return. Bytes.
+ * Maximum size of the line items on one page of a list, as JSON. A line item takes about two thousand bytes, and 500
+ * line items cost as much as ten reads of one return. Bytes.
  */
 export const LIST_BYTES = 1024 * 1024;
 
@@ -22,8 +22,8 @@ const storedBytes = (of: string) =>
   `coalesce(octet_length(${of}.note), 0) + coalesce(pg_column_size(${of}.images), 0)`;
 
 /**
- * The stored size of the long parts of return `r`, which PostgreSQL knows without reading them. An estimate: it is too
- * low if the images compress well.
+ * SQL for the stored size of the long parts of return `r`. PostgreSQL knows this size without reading the parts. It is
+ * an estimate, which is too low when the images compress well.
  */
 export const STORED_BYTES = `
 (select coalesce(sum(${storedBytes('c')} + coalesce(octet_length(c.description), 0)
@@ -36,9 +36,11 @@ export const STORED_BYTES = `
     where u.shop_id = r.shop_id and u.return_id = r.id)`;
 
 /**
- * Selects the returns that fit into $3 bytes together, in the order of the ids in $2. If $4 is true, it always selects
- * the first. `returns` is the statement that reads them. The database measures them, so that it does not send what does
- * not fit.
+ * Returns a statement that selects those returns that fit into $3 bytes together, in the order of the ids in $2. When
+ * $4 is true, it always selects the first one. The database measures the returns, so that it does not send those that
+ * do not fit.
+ *
+ * @param returns the statement that reads the returns.
  */
 export const fittingStatement = (returns: string) => `with found as materialized (${returns})
 select * from (
@@ -52,8 +54,8 @@ select * from (
 
 const inspectionBytes = (of: string) =>
   `coalesce(octet_length(${of}.note), 0) + coalesce(octet_length(array_to_string(${of}.images, '')), 0)`;
-// This sum is never larger than the JSON of the same parts. To make that JSON takes a third of a second for one of the
-// largest returns, so a page of fifty would be late, and would be cut afterwards.
+// The sum is never larger than the JSON of the same parts. To make this JSON takes a third of a second for one of the
+// largest returns. A page of fifty would be late, and most of it would be discarded.
 const FITTING_IDS = `
 select id from (
   select r.id, row_number() over w as place,
@@ -75,8 +77,8 @@ select id from (
  order by place`;
 
 /**
- * The first of `ids` whose notes, images and uploads fit into `maxBytes` together; at least one. Call it before the
- * returns are read.
+ * Returns the first of `ids` whose notes, images and uploads fit into `maxBytes` together; at least one. It must be
+ * called before the returns are read.
  */
 export async function fittingIds(
   db: Queryable,
@@ -93,8 +95,8 @@ export async function fittingIds(
 const PART = 50;
 
 /**
- * Divides ids of returns into parts, in their order. The caller has locked the returns. The returns of a part fit into
- * one response ({@link fittingIds}). Their size is read when the caller requests the part.
+ * Divides ids of returns into parts, in their order. The returns of a part fit into one response ({@link fittingIds}).
+ * Their size is read when the caller requests the part. The caller must have locked the returns.
  */
 export async function* fittingParts(
   db: Queryable,
@@ -109,12 +111,12 @@ export async function* fittingParts(
   }
 }
 
-/** The size that tags and lengths add to a return in a response. Bytes. */
+/** The size that tags and lengths add to each return in a response. Bytes. */
 const FRAME_BYTES = 16;
 
 /**
- * The returns that fit into one response, in order; larger ones are skipped. A change of thirty line items may have
- * thirty whole returns in its response, and must not fail because the response is too large.
+ * Returns those returns that fit into one response, in order. Larger ones are skipped. A change of thirty line items
+ * may have thirty whole returns in its response, and must not fail because the response is too large.
  */
 export function fittingReturns(returns: readonly Return[], maxBytes = MAX_MESSAGE_BYTES): Return[] {
   let left = maxBytes;

@@ -4,37 +4,43 @@ import { currentCaller } from '../../platform/caller.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { createShopPermits } from '../../platform/shop-permits.ts';
 
-/** A return whose line items and uploads, as JSON, are larger needs a permit to be read or changed. Bytes. */
+/**
+ * Above this size, a return needs a permit to be read or changed. The size is that of its line items and uploads, as
+ * JSON. Bytes.
+ */
 export const LARGE_BYTES = 1024 * 1024;
 
-/** Few permits, because a large return takes several times its size in memory until it is sent. */
+/**
+ * The permits for large returns. There are few, because a large return takes several times its size in memory until it
+ * is sent.
+ */
 const LARGE = { size: 2, maxWaiting: 32, waitMs: 5_000, perShop: { size: 1, maxWaiting: 8 } };
 
-/** For how long a measured return counts as large. It seldom becomes smaller. Milliseconds. */
+/** How long a return counts as large after it was measured. It seldom becomes smaller. Milliseconds. */
 const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
 /** Limits how many large returns are in memory at the same time. */
 export interface LargeWork {
-  /** Whether the return was measured as large in the last minute. */
+  /** Whether the return was found to be large in the last minute. */
   isKnown(shopId: bigint, id: bigint): boolean;
   remember(shopId: bigint, id: bigint): void;
   /** Whether the current call already has a permit. */
   isPermitted(): boolean;
   /**
-   * Waits for a permit, then runs `work` with large returns. The permit lasts until the current call has sent its
-   * response; without a call, until the work is done. The caller must not have a database connection, because calls
-   * with a permit wait for connections.
+   * Waits for a permit, and then runs `work` with large returns. The permit lasts until the response of the current
+   * call is sent. Without a call, it lasts until the work is done. The caller must not have a database connection,
+   * because calls that have a permit wait for connections.
    *
    * @throws ConnectError OVERLOADED; the abort reason when the call ends before it gets a permit.
    */
   within<T>(shopId: bigint, work: () => Promise<T>): Promise<T>;
 }
 
-/** The permits of one process. All its pools share them, because they share its memory. */
+/** Creates the permits of one process. All its pools share them, because they share its memory. */
 export function createLargeWork(): LargeWork {
   const permits = createShopPermits(LARGE);
-  /** Calls that have a permit. A call that waited for a second one would wait for itself. */
+  /** Calls that have a permit. A call that waited for a second permit would wait for itself. */
   const permitted = new WeakSet<AbortSignal>();
   const largeUntil = new Map<string, number>();
   const keyOf = (shopId: bigint, id: bigint): string => `${shopId}:${id}`;
@@ -74,7 +80,7 @@ export function createLargeWork(): LargeWork {
   };
 }
 
-/** RESOURCE_EXHAUSTED: the return is larger than the caller accepts. */
+/** The error for a return that is larger than the caller accepts (RESOURCE_EXHAUSTED). */
 export function returnLargerThanAccepted(): DomainError {
   const reason = ErrorReason.ANSWER_TOO_LARGE;
   return new DomainError(Code.ResourceExhausted, reason, 'the return is larger than max_bytes');

@@ -3,7 +3,8 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../errors.ts';
 
 /**
- * The return of each line item. Line items that do not exist, belong to another shop or were removed are omitted.
+ * Returns the return of each line item. Line items that do not exist, belong to another shop or were removed are left
+ * out.
  */
 export async function ownersOf(
   db: Queryable,
@@ -20,17 +21,18 @@ export async function ownersOf(
   return new Map(rows.map((row) => [row.id, row.return_id]));
 }
 
-/** The latest assessment of a line item, and its note. */
+/** The latest assessment of a line item, with its note. */
 export interface AssessedNote {
   readonly assessmentId: bigint;
   readonly note?: string;
 }
 
-/** The notes of this number of line items always fit into one response. */
+/** Maximum number of line items in one call. Their notes always fit into one response. */
 const NOTES_MAX = 30;
 
 /**
- * The latest assessment of each line item of the shop, by its id. Line items without an assessment are omitted.
+ * Returns the latest assessment of each line item of the shop, by the id of the line item. Line items without an
+ * assessment are left out.
  *
  * @throws DomainError INVALID_ARGUMENT for more than 30 line items.
  */
@@ -60,9 +62,9 @@ export async function notesOf(
 }
 
 /**
- * The returns of these line items, each once.
+ * Returns the ids of the returns of these line items, each once.
  *
- * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines does not belong to the shop.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when one of the line items does not belong to the shop.
  */
 export async function returnsOfLines(
   db: Queryable,
@@ -79,7 +81,7 @@ export async function returnsOfLines(
  *
  * @param lineItemIds without duplicates.
  * @returns the ids of the returns, in order.
- * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines does not belong to the shop.
+ * @throws DomainError LINE_ITEM_NOT_FOUND when one of the line items does not belong to the shop.
  */
 export async function lockReturnsOfLines(
   tx: Queryable,

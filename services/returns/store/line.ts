@@ -40,15 +40,15 @@ const COLUMNS = [
 const imagesAsJson = (column: string) => `array_to_json(${column})::text`;
 
 /**
- * Line `l`, its condition `c` and its disposition `d`, which may be null, as one array of texts. PostgreSQL makes
- * JSON of such an array in a quarter of the time of an object with column names.
+ * SQL for a line `l`, its condition `c` and its disposition `d` as one array of texts. Condition and disposition may be
+ * null. PostgreSQL makes JSON of such an array in a quarter of the time that an object with column names takes.
  */
 export const LINE_TEXTS = lineTexts({ text: (column) => column, images: imagesAsJson });
 
-/** {@link LINE_TEXTS} with null for the notes, descriptions and images of inspections. */
+/** The same as {@link LINE_TEXTS}, but with null for the notes, descriptions and images of inspections. */
 export const LISTED_LINE_TEXTS = lineTexts({ text: () => 'null', images: () => 'null' });
 
-/** {@link LINE_TEXTS} with `text` instead of each note and description. */
+/** The same as {@link LINE_TEXTS}, but with `text` for each note and description. */
 export function lineTextsWith(text: LongColumns['text']): string {
   return lineTexts({ text, images: imagesAsJson });
 }
@@ -59,7 +59,7 @@ function lineTexts(long: LongColumns): string {
   ${inspectionColumns(long)}]`;
 }
 
-/** A stored line item; `fields` and `sums` have the names of the message. */
+/** A stored line item. `fields` and `sums` have the names that the message uses. */
 interface LineRow {
   readonly id: number;
   readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
@@ -71,7 +71,7 @@ interface LineRow {
   readonly disposition: DispositionRow | null;
 }
 
-/** The line items of a stored return: the amounts and the message of each. */
+/** Returns the line items of a stored return. Each has its amounts and its message. */
 export function linesOf(row: ReturnRow) {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
   return row.lines.map((texts) => {
@@ -80,13 +80,13 @@ export function linesOf(row: ReturnRow) {
   });
 }
 
-/** Reads texts in the order in which they were selected. */
+/** Reads the texts in the order in which they were selected. */
 function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
   let at = 0;
   const maybe = (): string | null => texts[at++] ?? null;
   const text = (): string => texts[at++] ?? '';
   const sumsIn = (currency: string) => sumsOf(LINE_AMOUNTS, () => minorOf(text(), currency));
-  // The properties are read in the order of the columns.
+  // Read the properties in the order of the columns.
   return {
     id: Number(text()),
     fields: LINE_FIELDS.read(maybe),
@@ -99,7 +99,7 @@ function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
   };
 }
 
-/** Builds the message of one line item, with the refunds that are derived from its amounts. */
+/** Builds the message of one line item. Its refunds are computed from its amounts. */
 function toLineItem(
   row: LineRow,
   uploads: readonly UploadRow[],

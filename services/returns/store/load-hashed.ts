@@ -9,21 +9,24 @@ import { selectDetails, UPLOADS } from './select-details.ts';
 import { forTexts, hashText } from './snapshot-store.ts';
 import { toReturn } from './to-message.ts';
 
-/** A return that has hashes in place of its long texts, as a stored snapshot has. */
+/** A return that has hashes in place of its long texts, like a stored snapshot. */
 export interface HashedReturn {
   readonly of: Return;
-  /** The size that the long texts add to the return. */
+  /** The size of the long texts that the return lacks. */
   readonly leftOut: LeftOut;
 }
 
 const isLong = (column: string) => `octet_length(${column}) > ${LONG_TEXT_BYTES}`;
-/** The first letter says whether a text or its hash follows, because a text may have the form of a hash. */
+/**
+ * The first letter says whether a text or its hash follows. Without it, a text that looks like a hash would be taken
+ * for one.
+ */
 const TEXT = 't';
 const hashOrText = (column: string) => `
   case when ${isLong(column)} then 'h' || encode(sha256(convert_to(${column}, 'UTF8')), 'hex')
        else '${TEXT}' || ${column} end`;
 
-/** Long texts of the lines of return `r`. */
+/** SQL for the long texts of the lines of return `r`. */
 const longTexts = (what: string) => `
   select ${what}
     from return_lines l
@@ -51,8 +54,8 @@ interface HashedRow extends ReturnRow {
 const HASH_JSON_BYTES = Buffer.byteLength(JSON.stringify(hashText(Buffer.alloc(32))));
 
 /**
- * Reads returns by id, with hashes in place of their long texts. The database computes the hashes: sending and encoding
- * the texts would be most of the cost when a line changes.
+ * Reads returns by id, with hashes in place of their long texts. The database computes the hashes. When a line changes,
+ * sending and encoding the texts would be most of the cost.
  */
 export async function loadHashed(
   db: Queryable,
@@ -78,7 +81,7 @@ function hashedText(text: string): string {
   return hashText(Buffer.from(text.slice(1), 'hex'));
 }
 
-/** The returns of these line items that have more than `bytes` of long texts. */
+/** Returns the ids of those returns of these line items that have more than `bytes` of long texts. */
 export async function idsOfLongTexts(
   db: Queryable,
   shopId: bigint,
@@ -95,7 +98,7 @@ export async function idsOfLongTexts(
   return rows.map((row) => row.id);
 }
 
-/** The size of the other large parts: links to images of inspections, and uploads. */
+/** Returns the size of the other large parts: links to images of inspections, and uploads. */
 export async function bytesOfImages(
   db: Queryable,
   shopId: bigint,

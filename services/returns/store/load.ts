@@ -9,10 +9,11 @@ import { toLabel, toReturn } from './to-message.ts';
 import { mayHoldLarge, NeedsPermit } from './transaction.ts';
 
 const SELECT = selectDetails(LINE_TEXTS, UPLOADS);
-// PostgreSQL keeps the plan for one id, and plans again for every array of ids.
+// Two statements, because PostgreSQL keeps the plan for one id, but plans again for every array of ids.
 const LOAD_ONE = `${SELECT}r.id = $2`;
 const LOAD_RETURNS = `${SELECT}r.id = any($2::bigint[])`;
-// A return that is too large is not sent. Most are not even converted to JSON, which takes a third of a second.
+// A return that is too large is not sent. Most of these are not even converted to JSON, which takes a third of a
+// second.
 const LOAD_ONE_WITHIN = `
 with found as materialized (${LOAD_ONE} and ${STORED_BYTES} <= $3),
      sized as materialized (
@@ -27,7 +28,7 @@ const LOAD_LISTED = fittingStatement(
 
 /**
  * Reads whole returns with their derived amounts, in the order of `ids`, with one statement. Ids that do not exist or
- * belong to another shop are omitted.
+ * belong to another shop are left out.
  */
 export async function loadReturns(
   db: Queryable,
@@ -48,8 +49,8 @@ export async function loadReturns(
 }
 
 /**
- * {@link loadReturns}, or `large` when their line items and uploads, as JSON, are larger than `maxBytes` together. Also
- * `large` when some of several ids do not exist.
+ * Does the same as {@link loadReturns}. But returns `large` when the line items and uploads of all returns together, as
+ * JSON, are larger than `maxBytes`. With several ids, also returns `large` when some of them do not exist.
  */
 export async function loadReturnsWithin(
   db: Queryable,
@@ -67,17 +68,20 @@ export async function loadReturnsWithin(
   return found ? [found] : [];
 }
 
-/** The size of one response. */
+/** Limits the size of one response. */
 export interface AnswerSize {
-  /** Maximum bytes of line items and uploads, as JSON; 8 MiB by default. */
+  /** Maximum size of line items and uploads, as JSON; 8 MiB by default. Bytes. */
   readonly maxBytes?: number;
-  /** Always returns the first return, of any size, so that a caller who requests the rest again gets every return. */
+  /**
+   * Whether the first return is always returned, of any size. So a caller that requests the others again gets every
+   * return in the end.
+   */
   readonly keepsFirst?: boolean;
 }
 
 /**
- * Reads whole returns in the order of `ids`, each once, and stops before the first that does not fit. Ids that do not
- * exist or belong to another shop are omitted.
+ * Reads whole returns in the order of `ids`, each once. Stops before the first that does not fit. Ids that do not exist
+ * or belong to another shop are left out.
  */
 export async function loadFitting(
   db: Queryable,
@@ -86,7 +90,7 @@ export async function loadFitting(
   { maxBytes = ANSWER_BYTES, keepsFirst = false }: AnswerSize = {},
 ): Promise<Return[]> {
   const candidates = keepsFirst ? await fittingIds(db, shopId, ids, maxBytes) : ids;
-  // A single return that is returned in any case need not be measured, and PostgreSQL has a plan for one id.
+  // A single return that is returned in any case need not be measured. For one id PostgreSQL also has a plan.
   if (candidates.length === 0 || (candidates.length === 1 && keepsFirst)) {
     return loadReturns(db, shopId, candidates);
   }
@@ -100,8 +104,8 @@ export async function loadFitting(
 
 /**
  * Reads returns for a list, in the order of `ids`: without notes, descriptions and images of inspections, and without
- * uploads. Always returns the first one, and stops before the next that does not fit. Ids that do not exist or belong
- * to another shop are omitted.
+ * uploads. Always returns the first one, and stops before the first that does not fit. Ids that do not exist or belong
+ * to another shop are left out.
  */
 export async function loadListed(
   db: Queryable,
@@ -114,7 +118,7 @@ export async function loadListed(
   return rows.map(returnOf);
 }
 
-/** Reads returns in a transaction of {@link changing}, in the order of `ids`. */
+/** Reads returns in the order of `ids`, in a transaction of {@link changing}. */
 export async function loadForChange(
   tx: Queryable,
   shopId: bigint,
@@ -126,7 +130,7 @@ export async function loadForChange(
   return found;
 }
 
-/** Reads one whole return; undefined when the shop has none with that id. */
+/** Reads one whole return. Undefined when the shop has none with this id. */
 export async function loadReturn(
   db: Queryable,
   shopId: bigint,
@@ -137,8 +141,8 @@ export async function loadReturn(
 }
 
 /**
- * Reads one whole return; `large` when its line items and uploads, as JSON, are larger than `maxBytes`; undefined when
- * the shop has none with that id.
+ * Reads one whole return. Returns `large` when its line items and uploads, as JSON, are larger than `maxBytes`.
+ * Undefined when the shop has none with this id.
  */
 export async function loadReturnWithin(
   db: Queryable,
@@ -159,7 +163,7 @@ function returnOf(row: ReturnRow): Return {
   return toReturn(row, linesOf(row));
 }
 
-/** Reads one label; undefined when the shop has none with that id. */
+/** Reads one label. Undefined when the shop has none with this id. */
 export async function loadLabel(
   db: Queryable,
   shopId: bigint,

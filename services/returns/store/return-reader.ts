@@ -12,38 +12,38 @@ import { readSnapshot, type SnapshotKey } from './snapshot-store.ts';
 import type { StoreDeps } from './transaction.ts';
 
 /**
- * Reads returns for responses. `start.ts` makes one, and the queries get it as an argument. A read of a large return
- * waits for a permit, without a connection.
+ * Reads returns for responses. `start.ts` creates one, and the queries get it as an argument. A read of a large return
+ * waits for a permit, and has no connection during this wait.
  */
 export interface ReturnReader {
   /**
-   * Whole returns in the order of `ids`, each once. Returns that the shop does not have are omitted. Always returns the
-   * first one, and stops before the next that does not fit into a response.
+   * Reads whole returns in the order of `ids`, each once. Returns that the shop does not have are left out. Always
+   * returns the first one, and stops before the first that does not fit into a response.
    *
    * @throws ConnectError OVERLOADED when no permit came in time.
    */
   page(shopId: bigint, ids: readonly bigint[]): Promise<readonly Return[]>;
 
   /**
-   * As {@link ReturnReader.page}, but without notes, descriptions and images of inspections, and without uploads. Needs
-   * no permit.
+   * Does the same as {@link ReturnReader.page}, but without notes, descriptions and images of inspections, and without
+   * uploads. It needs no permit.
    */
   listed(shopId: bigint, ids: readonly bigint[]): Promise<readonly Return[]>;
 
-  /** Whole returns that are small, as many as fit together, in the order of `ids`. The other ones are omitted. */
+  /** Reads whole returns that are small, as many as fit together, in the order of `ids`. The others are left out. */
   small(shopId: bigint, ids: readonly bigint[]): Promise<readonly Return[]>;
 
   /**
-   * One whole return; undefined when the shop has none with that id.
+   * Reads one whole return. Undefined when the shop has none with this id.
    *
-   * @param o.maxBytes of line items and uploads, as JSON; 0 for a return of any size.
+   * @param o.maxBytes maximum size of line items and uploads, as JSON; 0 for any size.
    * @throws DomainError ANSWER_TOO_LARGE when the return is larger; ConnectError OVERLOADED.
    */
   one(shopId: bigint, id: bigint, o: { readonly maxBytes: number }): Promise<Return | undefined>;
 
   /**
-   * The stored snapshot of a return at a revision, or the return as it is now if there is none; undefined when the shop
-   * has no such return.
+   * Reads the stored snapshot of a return at a revision, or the current return when there is no snapshot. Undefined
+   * when the shop has no such return.
    *
    * @throws ConnectError OVERLOADED.
    */
@@ -92,7 +92,10 @@ function readLarge(
   return loadReturn(pool, shopId, id);
 }
 
-/** The stored snapshot, or the current return if there is none; `large` when it is larger than `maxBytes`. */
+/**
+ * Reads the stored snapshot, or the current return when there is none. Returns `large` when it is larger than
+ * `maxBytes`.
+ */
 async function readAt(
   pool: pg.Pool,
   key: SnapshotKey,

@@ -1,9 +1,9 @@
 import type { EXCHANGE_AMOUNTS } from '../money/totals.ts';
 
-// The row that `selectDetails` selects for one return. Parts are JSON: ids are numbers (all below 2^53), amounts are
-// texts, times are ISO 8601.
+// The row that `selectDetails` selects for one return. Some parts are JSON: there, ids are numbers (all below 2^53),
+// amounts are texts, and times are ISO 8601.
 
-/** A line item as the database returns it: its columns as text, in the order in which they are selected. */
+/** A line item from the database: its columns as texts, in the order in which they are selected. */
 export type LineTexts = readonly (string | null)[];
 
 export interface UploadRow {
@@ -63,7 +63,7 @@ export interface LabelRow {
   readonly updated_at: string;
 }
 
-/** A row has these columns, and those of RETURN_FIELDS and RETURN_AMOUNTS. */
+/** A row of a return. It has these columns, and those of RETURN_FIELDS and RETURN_AMOUNTS. */
 export type ReturnRow = ReturnColumns & Readonly<Record<string, unknown>>;
 
 interface ReturnColumns {

@@ -9,13 +9,13 @@ const COLUMNS = [...RETURN_FIELDS.columns, ...amountColumnsOf(RETURN_AMOUNTS)]
   .map((name) => `r.${name}`)
   .join(', ');
 
-/** A label `b` as JSON. */
+/** SQL for a label `b` as JSON. */
 export const LABEL_JSON = `json_build_object('id', b.id, 'return_id', b.return_id,
   'carrier', b.carrier, 'tracking_number', b.tracking_number, 'url', b.url, 'rate', b.rate::text,
   'status', b.status, 'line_item_ids', b.line_item_ids, 'created_at', b.created_at,
   'updated_at', b.updated_at)`;
 
-/** The uploads of return `r` as JSON. */
+/** SQL for the uploads of return `r` as JSON. */
 export const UPLOADS = `array_to_json(array(
          select json_build_object('id', u.id, 'line_item_id', u.line_item_id, 'kind', u.kind,
            'source', u.source, 'media_type', u.media_type, 'url', u.url, 'created_at', u.created_at)
@@ -23,12 +23,12 @@ export const UPLOADS = `array_to_json(array(
          order by u.id))`;
 
 /**
- * The start of a statement that reads rows of type `ReturnRow` of the shop $1. A condition on `r` follows.
+ * The beginning of a statement that reads rows of the type `ReturnRow` of the shop $1. A condition on `r` must follow.
  *
- * Each list comes as one JSON text, because the driver parses arrays letter by letter.
+ * Each list is one JSON text, because the driver parses arrays letter by letter.
  *
- * @param lineTexts the expression to select for each line item, such as `LINE_TEXTS`.
- * @param uploads the expression to select for the uploads, such as `UPLOADS`.
+ * @param lineTexts SQL for each line item, such as `LINE_TEXTS`.
+ * @param uploads SQL for the uploads, such as `UPLOADS`.
  */
 export const selectDetails = (lineTexts: string, uploads: string) => `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,

@@ -5,13 +5,13 @@ import { LONG_TEXT_BYTES } from '../../contract/limits.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 
-/** The maximum size of a column's value. */
+/** The maximum size of the value of a column. Bytes. */
 const MAX_BYTES = 2 ** 31 - 1;
-/** No stored text contains NUL, so no text starts with this prefix. */
+/** Prefix of a hash. It begins with NUL, which no stored text has, so no text begins with this prefix. */
 const HASH_PREFIX = '\0sha256:';
 /**
- * The first byte of a stored snapshot that has hashes instead of long texts. No message starts with this byte. So a
- * process of a release without hashes fails to read the snapshot, and does not take hashes for notes.
+ * The first byte of a stored snapshot that has hashes instead of long texts. No proto message begins with this byte. So
+ * a process of a release without hashes fails to read the snapshot, and does not show hashes as notes.
  */
 const WITHOUT_TEXTS = 0;
 
@@ -21,7 +21,7 @@ export interface SnapshotKey {
   readonly revision: bigint;
 }
 
-/** The size of all long texts of a return. Bytes. */
+/** Returns the size of all long texts of a return. Bytes. */
 export function longTextBytes(details: Return): number {
   let bytes = 0;
   forTexts(details, (text) => {
@@ -32,8 +32,8 @@ export function longTextBytes(details: Return): number {
 }
 
 /**
- * Stores a snapshot that its events do not have. Its long texts are not copied. {@link readSnapshot} finds them in the
- * line items, or in the timeline if a line item has other texts now.
+ * Stores a snapshot that is not in its events. Its long texts are not copied. {@link readSnapshot} finds them in the
+ * line items. When a line item has other texts in the meantime, it finds them in the timeline.
  */
 export async function insertSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
   await tx.query(
@@ -44,8 +44,8 @@ export async function insertSnapshot(tx: Queryable, snapshot: EncodedReturn): Pr
 }
 
 /**
- * Reads a stored snapshot with its long texts; undefined when there is none, `large` when the snapshot or its long
- * texts are larger than `maxBytes`.
+ * Reads a stored snapshot with its long texts. Undefined when there is none. Returns `large` when the snapshot or its
+ * long texts are larger than `maxBytes`.
  */
 export async function readSnapshot(
   db: Queryable,
@@ -78,7 +78,7 @@ export async function readSnapshot(
   return stored;
 }
 
-/** Changes a stored snapshot, but not its long texts. Does nothing when there is none. */
+/** Changes a stored snapshot, except its long texts. Has no effect when there is none. */
 export async function changeSnapshot(
   tx: Queryable,
   key: SnapshotKey,
@@ -123,7 +123,7 @@ function withoutTexts(of: Return): Buffer {
 }
 
 function isLong(text: string): boolean {
-  // UTF-8 has at most three bytes for each UTF-16 unit, so most texts need not be measured.
+  // UTF-8 has at most three bytes for each UTF-16 unit. So most texts need not be measured.
   return text.length * 3 > LONG_TEXT_BYTES && Buffer.byteLength(text) > LONG_TEXT_BYTES;
 }
 
@@ -131,7 +131,7 @@ function hashOf(text: string): string {
   return hashText(createHash('sha256').update(text).digest());
 }
 
-/** The hash of a text, as a snapshot has it instead of the text. @param sha256 of the text in UTF-8. */
+/** Returns the hash that a snapshot has in place of a text. @param sha256 hash of the text in UTF-8. */
 export function hashText(sha256: Buffer): string {
   return `${HASH_PREFIX}${sha256.toString('base64url')}`;
 }

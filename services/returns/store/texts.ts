@@ -14,7 +14,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { enumText } from '../../platform/enum-text.ts';
 
-// The text of each enum of the proto in the database.
+// The texts of enums of the proto in the database.
 export const stateText = enumText(ReturnStateSchema);
 export const outcomeText = enumText(OutcomeSchema);
 export const lineOutcomeText = enumText(LineOutcomeSchema);

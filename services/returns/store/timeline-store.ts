@@ -3,17 +3,17 @@ import { actorKindText } from '../../platform/actor.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Sql, sql } from '../../platform/sql.ts';
 
-/** An entry of a timeline, for people to read. */
+/** A new entry of a timeline. People read it. */
 export interface NewTimelineEntry {
   readonly returnId: bigint;
-  /** Such as `return.submitted`, `note`, `label.updated`. */
+  /** Kind of the entry, such as `return.submitted`, `note`, `label.updated`. */
   readonly kind: string;
-  /** A sentence for people, without an e-mail address. */
+  /** A sentence for people. It has no e-mail address. */
   readonly text: string;
-  /** The displayed name of the author; absent means the actor's name. */
+  /** The name of the author that is shown; absent for the name of the actor. */
   readonly author?: string;
   readonly facts?: Readonly<Record<string, string>>;
-  /** The actor, when it is not the actor of {@link addTimeline}. */
+  /** The actor of this entry; absent when it is the actor of {@link addTimeline}. */
   readonly actor?: Actor;
 }
 
@@ -32,7 +32,7 @@ export async function addTimeline(
   return added.rows.map((row) => row.id);
 }
 
-/** The end of a statement that adds those of the timeline entries `e` for which the condition holds. */
+/** SQL: the end of a statement. It adds those of the timeline entries `e` for which the condition is true. */
 export function insertTimeline(
   by: { readonly shopId: bigint; readonly actor: Actor },
   entries: readonly NewTimelineEntry[],
@@ -50,7 +50,7 @@ select ${by.shopId}::bigint, e.return_id, e.kind, e.text, e.author, e.facts, e.a
 returning id`;
 }
 
-/** Entries as one JSON text. */
+/** Returns entries as one JSON text. */
 function timelineRows(actor: Actor, entries: readonly NewTimelineEntry[]): string {
   const rows = entries.map((entry) => {
     const by = entry.actor ?? actor;

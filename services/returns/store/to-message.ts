@@ -34,14 +34,14 @@ import {
 import type { ExchangeRow, LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
 import { labelStatusText, stateText } from './texts.ts';
 
-/** A line item of a return: its message, and the amounts from which the totals of the return are derived. */
+/** A line item of a return: its message, and the amounts from which the totals of the return are computed. */
 export interface LineOfReturn {
   readonly sums: Both<LineSums>;
   readonly message: MessageInitShape<typeof LineItemSchema>;
 }
 
 /**
- * Builds the message of a stored return, with all derived amounts in both currencies.
+ * Builds the message of a stored return, with all computed amounts in both currencies.
  *
  * @param lines the line items of the row, in order.
  */
@@ -112,7 +112,7 @@ function totalsMessage(row: ReturnRow, side: Side, lines: readonly LineSums[]) {
   const sums = totalsOf(lines, exchanges, returnSumsOf(row, side, currency));
   const texts: Partial<Record<TotalName, string>> = {};
   for (const [name, minor] of Object.entries(sums)) {
-    // Object.entries widens the keys of a closed record.
+    // `Object.entries` loses the type of the keys.
     texts[name as TotalName] = formatAmount(minor, currency);
   }
   return texts;
@@ -181,7 +181,7 @@ function toRefund(row: RefundRow): MessageInitShape<typeof RefundSchema> {
   };
 }
 
-/** Builds the message of one label; `currency` is the shop's. */
+/** Builds the message of one label. `currency` is that of the shop. */
 export function toLabel(row: LabelRow, currency: string): Label {
   const rate = row.rate === null ? undefined : minorOf(row.rate, currency);
   return create(LabelSchema, {

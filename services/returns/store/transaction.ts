@@ -2,26 +2,26 @@ import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { LARGE_BYTES, type LargeWork } from './large.ts';
 
-/** What a store of returns needs of its process. */
+/** The parts of the process that a store of returns needs. */
 export interface StoreDeps {
   readonly pool: pg.Pool;
-  /** The permits of the process. */
+  /** The permits for large returns. */
   readonly large: LargeWork;
 }
 
-/** Whether the transactions of {@link changing} may work on large returns. */
+/** For each transaction of {@link changing}: whether it may read large returns. */
 const permitted = new WeakMap<Queryable, boolean>();
 
-/** Thrown to roll back: the returns are large, and the call has no permit for large returns. */
+/** Thrown so that a transaction is rolled back: the returns are large, and the call has no permit for large returns. */
 export class NeedsPermit extends Error {
   override readonly name = 'NeedsPermit';
 }
 
 /**
  * Runs `work` in a transaction that changes returns. When the returns are large, it rolls back, waits for a permit and
- * runs `work` again, because a call that waits for a permit must not have a connection.
+ * runs `work` again. It rolls back first, because a call that waits for a permit must not have a connection.
  *
- * @param work may run twice; reads the returns that it changes with `loadForChange`.
+ * @param work may run twice. It reads the returns that it changes with `loadForChange`.
  * @throws ConnectError OVERLOADED when no permit came in time.
  */
 export async function changing<T>(
@@ -46,15 +46,15 @@ export async function changing<T>(
   return large.within(shopId, () => attempt(true));
 }
 
-/** Whether a transaction may read large returns: it has a permit, or is none of {@link changing}. */
+/** Whether a transaction may read large returns: it has a permit, or {@link changing} did not create it. */
 export function mayHoldLarge(tx: Queryable): boolean {
   return permitted.get(tx) !== false;
 }
 
 /**
- * Requires a permit, in a transaction of {@link changing}, for data that `loadForChange` does not read.
+ * Requires a permit for data that `loadForChange` does not read, in a transaction of {@link changing}.
  *
- * @param bytesOf the size of the data; called only when the transaction has no permit.
+ * @param bytesOf returns the size of the data. It is called only when the transaction has no permit.
  */
 export async function requirePermit(tx: Queryable, bytesOf: () => Promise<number>): Promise<void> {
   if (!mayHoldLarge(tx) && (await bytesOf()) > LARGE_BYTES) throw new NeedsPermit();

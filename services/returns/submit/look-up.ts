@@ -12,7 +12,7 @@ import { type Both, decimalsOf, formatAmount, minorOf } from '../../platform/mon
 import type { OrderAnswer } from '../commerce/find-order.ts';
 import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
 
-/** Whether a submission has the name of the order and no id, so that the shop's provider must complete it. */
+/** Whether a submission has the name of the order and not its id. Then the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
   return order !== undefined && order.providerOrderId === 0n && order.name !== '';
 }
@@ -45,7 +45,7 @@ export function lookedUp(request: SubmitReturnRequest, answer: OrderAnswer): Sub
   };
 }
 
-/** The prices of the order are in its currencies. */
+/** Checks a submitted currency, because the prices of the order are in the order's currencies. */
 function requireCurrency(sent: string, ofOrder: string): void {
   if (decimalsOf(ofOrder) === undefined) throw stateForbids('the order has an unknown currency');
   if (sent === '' || sent === ofOrder) return;
@@ -74,7 +74,7 @@ function linesOf({ lines }: SubmitReturnRequest, found: FoundOrder): LineInput[]
   return returnable.map((line) => completed(create(LineInputSchema), line, found));
 }
 
-/** The line of the order with the id of the line item, or else with its sku. */
+/** Returns the order line with the id of the line item, or else the one with its sku. */
 function lineOf(
   { providerLineItemId, sku }: LineInput,
   n: number,
@@ -114,7 +114,7 @@ function completed(line: LineInput, found: FoundLine, { currencies }: FoundOrder
   };
 }
 
-/** Providers have longer texts than a line item. */
+/** Cuts a text, because a provider may have a longer one than a line item may have. */
 function shortened(text: string): string {
   return [...text].slice(0, SHORT_TEXT_MAX).join('');
 }
@@ -126,8 +126,8 @@ function requireDecimals(price: string, currency: string): void {
 }
 
 /**
- * The `price` of a line item that was submitted without one: the price of its units in both currencies. The provider's
- * price is after discounts, and all of it is refunded.
+ * Returns the `price` of a line item that was submitted without one: the price of its units in both currencies. The
+ * provider's price already includes the discounts, and all of it is refunded.
  */
 function pricesOf({ unitPrice }: FoundLine, quantity: number, currencies: Both<string>) {
   const total = (side: keyof Both<string>) => {

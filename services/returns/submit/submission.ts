@@ -15,16 +15,16 @@ import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../money/totals.ts';
 /** Maximum number of line items of a return. */
 const MAX_LINES = 250;
 const EMAIL_MAX = 320;
-/** A longer list is rejected before its items are checked. */
+/** Maximum number of exchange items. A longer list is rejected before its items are checked. */
 const MAX_EXCHANGES = 250;
 
 const name = text(SHORT_TEXT_MAX);
-/** An empty text counts as absent: null. */
+/** A text that becomes null when it is empty, because empty means absent. */
 const nullable = (max: number) =>
   text(max)
     .optional()
     .transform((value) => value || null);
-/** The reasons of a flag; no reason may be blank. */
+/** The reasons of a flag. None may be blank. */
 export const flagReasons = z
   .array(requiredText(SHORT_TEXT_MAX))
   .max(FLAG_REASONS_MAX, `must hold at most ${FLAG_REASONS_MAX}`);
@@ -88,7 +88,7 @@ const lines = boundedLines
     }
   });
 
-/** The input of SubmitReturn. Amounts are parsed later, because parsing needs the shop's currency. */
+/** The schema of SubmitReturn. Amounts are parsed later, because the shop's currency is needed for that. */
 export const submission = z.object({
   ...callerShape,
   idempotencyKey,

@@ -14,7 +14,7 @@ import {
 import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 
-/** A submission with parsed and checked amounts. */
+/** A submission whose amounts are parsed and checked. */
 export interface CheckedSubmission {
   readonly submission: Submission;
   readonly currencies: Currencies;
@@ -110,7 +110,7 @@ async function insertExchanges(tx: Queryable, returnId: bigint, checked: Checked
   await insertRows(tx, { table: 'exchanges', shopId: submission.shopId, returnId, rows });
 }
 
-/** Inserts rows that have the same columns, in one statement. */
+/** Inserts rows with the same columns in one statement. */
 async function insertRows(
   tx: Queryable,
   o: {

@@ -55,16 +55,16 @@ export interface SubmitDeps {
   readonly pool: pg.Pool;
   readonly store: ReturnStore;
   readonly destinations: Destinations;
-  /** Completes submissions that have the name of the order and no id. */
+  /** Needed to complete submissions that have the name of the order and not its id. */
   readonly providers: FindOrderDeps['providers'];
 }
 
 const keyed = z.object({ ...callerShape, idempotencyKey });
 
 /**
- * Records a new return: open, or in review when it is flagged. A repeated call with the same key and content returns
- * the return of the first call, as it is now, and `repeated`. A submission with the name of the order and no id is
- * completed first, see {@link lookedUp}.
+ * Records a new return. It is open, or in review when it is flagged. A repeated call with the same key and content
+ * returns the return of the first call in its current state, and `repeated`. A submission with the name of the order
+ * and without its id is completed first, see {@link lookedUp}.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
@@ -77,7 +77,7 @@ export async function submitReturn(
   const { shopId, idempotencyKey: key } = parseInput(keyed, request);
   const hash = requestHash(SubmitReturnRequestSchema, request);
   const use = { shopId, operation: 'SubmitReturn', key, hash };
-  // A submission with the name of the order and no id is not valid before the provider has completed it.
+  // A submission without the id of the order is valid only after the provider has completed it.
   const isIncomplete = needsLookUp(request);
   const whole = isIncomplete ? undefined : parseInput(submission, request);
   const earlier = await findUse(deps.pool, use);

@@ -10,7 +10,7 @@ export const ORDER_CANCEL_RULE: CheckRule = {
   run: orderCancel,
 };
 
-/** Makes an exchange order and cancels it. An endpoint may reject that. Returns what is wrong. */
+/** Makes an exchange order and cancels it. An endpoint may reject the cancellation. Returns what is wrong. */
 async function orderCancel(session: CheckSession): Promise<string[]> {
   const order = (await session.create('exchange_order', session.newKey('exchange_order'))).effect();
   if (typeof order === 'string') return [order];
@@ -21,7 +21,7 @@ async function orderCancel(session: CheckSession): Promise<string[]> {
     exchange_order: { id, name: order.name ?? '' },
   });
   const reply = await session.send(TYPE_OF.order_cancel, dataOf(order.id));
-  // A platform may be unable to cancel orders. Then a person cancels them.
+  // Accept a rejection: some platforms cannot cancel orders, and then a person cancels them.
   if (reply.problemAsRefusal() === undefined) return [];
   const made = reply.effect();
   if (typeof made === 'string') return [made];

@@ -6,29 +6,32 @@ import { type EffectKind, problemOfKind } from '../provider.ts';
 import { amountOf, differing, isEffect, isSame, shown } from './compare.ts';
 import type { CheckSession, Reply, Variation } from './session.ts';
 
-/** A question to an endpoint. `run` returns what is wrong. */
+/** One check of an endpoint. `run` returns what is wrong. */
 export interface CheckRule {
   readonly check: Check;
   readonly title: string;
   readonly run: (session: CheckSession) => Promise<string[]>;
 }
 
-/** The kinds that every endpoint makes. */
+/** The kinds of effect that every endpoint must make. */
 const KINDS: readonly EffectKind[] = ['exchange_order', 'gift_card', 'refund'];
 const CONCURRENT = 5;
-/** When the answer of a request is given up. An endpoint has usually received the request by then. Milliseconds. */
+/**
+ * When this check stops to wait for the answer of a request. Usually the endpoint has received the request by then.
+ * Milliseconds.
+ */
 const LOST_AFTER_MS = 30;
-/** How long an effect whose answer was lost may take until it is found. Milliseconds. */
+/** Maximum time until an effect whose answer was lost is found. Milliseconds. */
 const APPEARS_MS = 5_000;
 const APPEARS_EVERY_MS = 250;
-/** Every answer must be in time. Milliseconds. */
+/** Time limit for every answer. Milliseconds. */
 const IN_TIME_MS = 8_000;
 const TIMED_CALLS = 10;
-/** How far a page of `effect.list` may lie from the time of an effect, because clocks differ. Milliseconds. */
+/** Tolerance around the time of an effect when `effect.list` is asked for it, because clocks differ. Milliseconds. */
 const LISTED_WITHIN_MS = 600_000;
 const MAX_PAGES = 50;
 
-/** The questions of `commerce check` that make effects of their own. `run.ts` has all. */
+/** The checks of `commerce check` that make effects of their own. `run.ts` has all checks. */
 export const EFFECT_RULES: readonly CheckRule[] = [
   { check: Check.CONNECTION, title: 'answers a signed request', run: connection },
   { check: Check.SIGNATURES, title: 'rejects requests that we did not sign', run: signatures },
@@ -124,7 +127,7 @@ async function concurrency(session: CheckSession): Promise<string[]> {
   const replies = await Promise.all(
     Array.from({ length: CONCURRENT }, () => session.create('refund', key)),
   );
-  // An endpoint may refuse a key that it is working on.
+  // Ignore these replies: an endpoint may reject a key that it is working on.
   const made = replies
     .filter(({ status }) => status !== 409 && status !== 425)
     .map((reply) => reply.effect());
@@ -171,7 +174,7 @@ async function lostAnswers(session: CheckSession): Promise<string[]> {
   }
   if (typeof found === 'string') return [found];
   const again = (await session.create('refund', key)).effect();
-  // It may also never have received the first request: then this one is the first.
+  // The endpoint may never have received the first request. Then the second one made the effect.
   return found === null || isSame(found, again) ? [] : [differing(found, again)];
 }
 
@@ -185,7 +188,7 @@ async function errors(session: CheckSession): Promise<string[]> {
     ['no key', session.send(TYPE_OF.refund, { ...valid, key: undefined })],
   ];
   const problems: string[] = [];
-  // Libraries for signatures also parse the body, so any rejection will do.
+  // The endpoint's library for signatures may parse the body first. So any rejection is right.
   const broken = await session.send(TYPE_OF.refund, valid, { body: '{"type":' });
   if (broken.status < 400 || broken.status > 499) {
     problems.push(
@@ -212,7 +215,7 @@ async function list(session: CheckSession): Promise<string[]> {
   let [cursor, isListed] = ['', false];
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
     const page = (await session.list(from, to, cursor)).page();
-    // An endpoint need not list.
+    // `effect.list` is optional for an endpoint.
     if (page === undefined) return [];
     if (typeof page === 'string') return [page];
     isListed ||= page.effects.some((one) => one.key === key && one.kind === 'refund');
@@ -228,12 +231,12 @@ async function list(session: CheckSession): Promise<string[]> {
   ];
 }
 
-/** Asks for a restock, which an endpoint may reject unless its shop needs it. Returns what is wrong. */
+/** Requests a restock. An endpoint may reject it, unless the shop's setting requires it. Returns what is wrong. */
 async function restock(session: CheckSession): Promise<string[]> {
   const key = session.newKey('restock');
   const before = (await session.find('restock', key)).found();
   const reply = await session.create('restock', key);
-  // An endpoint may leave stock to the merchant, if the shop's setting does.
+  // Unless the shop's setting requires restocks, an endpoint may leave them to the merchant.
   if (!session.mustRestock && reply.problemAsRefusal() === undefined) return [];
   const made = reply.effect();
   if (typeof made === 'string') return [made];

@@ -4,7 +4,7 @@ import type { CheckRule } from './checks.ts';
 import { amountOf } from './compare.ts';
 import type { CheckSession } from './session.ts';
 
-/** Zeros at the end must stay, and binary floating point has none of these numbers. */
+/** Amounts that find mistakes: zeros at the end must stay, and binary floating point cannot represent these numbers. */
 const AMOUNTS = [
   ['1', '10'],
   ['19', '99'],
@@ -12,7 +12,9 @@ const AMOUNTS = [
   ['8', '20'],
   ['12345', '67'],
 ] as const;
-/** Currencies without decimals and with three: shoppers may pay in another currency than that of the shop. */
+/**
+ * Amounts in currencies with no decimals and with three. Shoppers may pay in another currency than that of the shop.
+ */
 const OTHER_DECIMALS = [
   { amount: '1550', currency: 'JPY' },
   { amount: '4.125', currency: 'KWD' },
@@ -34,7 +36,7 @@ async function money(session: CheckSession): Promise<string[]> {
   for (const { amount, currency } of [...own, ...others]) {
     const data = { ...session.dataOf('refund', session.newKey('refund'), amount), currency };
     const reply = await session.send(TYPE_OF.refund, data);
-    // A platform may sell in the shop's currency only.
+    // Accept a rejection: a platform may sell only in the currency of the shop.
     if (currency !== session.currency && reply.problemAsRefusal() === undefined) continue;
     const made = reply.effect();
     if (typeof made === 'string') problems.push(`${amount} ${currency}: ${made}`);

@@ -15,12 +15,12 @@ export const ORDER_FIND_RULE: CheckRule = {
 };
 
 /**
- * Asks for an order that nobody has, for the test order, and for a part of its name. An endpoint may reject `order.find`.
- * Returns what is wrong.
+ * Searches for three orders: one that does not exist, the test order, and one whose name is a part of the test order's.
+ * An endpoint may reject `order.find`. Returns what is wrong.
  */
 async function orderFind(session: CheckSession): Promise<string[]> {
   const unknown = await session.send('order.find', { name: `#check-${randomUUID()}` });
-  // Then submissions must have all lines, and nothing else depends on it.
+  // The endpoint does not support `order.find`. Then submissions must have all lines. Nothing else depends on it.
   if (unknown.problemAsRefusal() === undefined) return [];
   const problems: string[] = [];
   const nobodys = orderIn(unknown);
@@ -73,7 +73,7 @@ function fractionOf(amount: string): string {
   return fraction.replace(/0+$/, '');
 }
 
-/** A search by a prefix would return the goods of another order. */
+/** Searches for a part of the name. An endpoint that searches by prefix would return the goods of another order. */
 async function partOfName(session: CheckSession, { name }: Order): Promise<string[]> {
   const part = name.slice(0, -1);
   if (part === '') return [];
@@ -82,7 +82,7 @@ async function partOfName(session: CheckSession, { name }: Order): Promise<strin
   return isOther ? [] : [`${part}: found ${found.name}; compare the whole name`];
 }
 
-/** The order of an answer, null for none, or what is wrong with it. */
+/** The order in a reply: null for none, or a text that says what is wrong. */
 function orderIn(reply: Reply): Order | null | string {
   const answer = reply.read(orderAnswer);
   return typeof answer === 'string' ? answer : answer.order;

@@ -14,7 +14,7 @@ import { MONEY_RULE } from './money-check.ts';
 import { ORDER_FIND_RULE } from './order-check.ts';
 import { openSession } from './session.ts';
 
-/** The questions of `commerce check`. */
+/** All checks of `commerce check`. */
 export const CHECK_RULES: readonly CheckRule[] = [
   ...EFFECT_RULES,
   MONEY_RULE,
@@ -36,10 +36,11 @@ export interface CheckResult {
 }
 
 /**
- * Asks the endpoint of a shop one question. If it does not answer, the result says so, and the call succeeds.
+ * Runs one check of a shop's endpoint. When the endpoint does not answer, this is the result of the check, and the call
+ * succeeds.
  *
- * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring, and for a
- *   shop that is connected to Shopify.
+ * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring, and for a shop
+ *   that is connected to Shopify.
  */
 export async function runCheck(
   deps: ConnectionDeps & { readonly client: CommerceClient },

@@ -17,58 +17,66 @@ import {
 import { CHECK_KEYS, type EffectKind } from '../provider.ts';
 import { amountOf } from './compare.ts';
 
-/** Time limit of one call in a check. Milliseconds. */
+/** Time limit of one call during a check. Milliseconds. */
 const CALL_MS = 8_000;
-/** Older than what an endpoint may accept by the signature scheme. Seconds. */
+/** Age of an old signature. It is more than the signature scheme allows an endpoint to accept. Seconds. */
 const OLD_S = 3_600;
 
-/** What the checks of an endpoint know. */
+/** The facts that the checks of an endpoint use. */
 export interface CheckTarget {
   readonly client: CommerceClient;
   readonly url: string;
   readonly keys: readonly KeyObject[];
   readonly shopId: bigint;
-  /** `mustBeFound`: the order exists at the merchant's platform, so `order.find` must find it. */
+  /** `mustBeFound`: the order really exists at the merchant's platform, so `order.find` must find it. */
   readonly order: { readonly id: bigint; readonly name: string; readonly mustBeFound: boolean };
   readonly currency: string;
-  /** Whether the shop's goods are restocked by the endpoint. */
+  /** Whether the endpoint must restock the shop's goods. */
   readonly mustRestock: boolean;
 }
 
 /** How a request differs from a valid one. */
 export interface Variation {
   readonly signature?: 'missing' | 'wrong' | 'old' | 'of another body';
-  /** Instead of the JSON of the message. */
+  /** The body; absent for the JSON of the message. */
   readonly body?: string;
-  /** Whether the JSON has white space, as other writers of JSON make it. */
+  /** Whether the JSON has white space, which some JSON writers add. */
   readonly isSpaced?: boolean;
-  /** Stops the call after this time. Milliseconds. */
+  /** Aborts the call after this time. Milliseconds. */
   readonly abortAfterMs?: number;
 }
 
-/** What came back from one call. */
+/** The answer of one call, as it was received. */
 interface Answered {
-  /** 0 without an answer. */
+  /** HTTP status; 0 when there is no answer. */
   readonly status: number;
   readonly body: string;
-  /** Why there is no answer; empty with one. */
+  /** Why there is no answer; empty when there is one. */
   readonly failure: string;
   readonly tookMs: number;
 }
 
-/** The answer of one call, and what it says. */
+/** The answer of one call, with functions that read its content. */
 export interface Reply extends Answered {
-  /** The parsed content of a reply with status 200, and for any other reply a text that says what is wrong. */
+  /**
+   * Returns the parsed content of a reply with status 200. Returns a text that says what is wrong for any other reply.
+   */
   read<S extends z.ZodType>(schema: S): z.infer<S> | string;
-  /** The effect that was made, or what is wrong with the reply. */
+  /** Returns the effect that was made, or a text that says what is wrong with the reply. */
   effect(): ProtocolEffect | string;
-  /** What `effect.find` says: an effect, null, or what is wrong with the reply. */
+  /** Reads a reply to `effect.find`. Returns an effect, null for none, or a text that says what is wrong. */
   found(): ProtocolEffect | null | string;
-  /** A page of `effect.list`, or what is wrong with the reply; undefined when the endpoint does not list. */
+  /**
+   * Reads a reply to `effect.list`. Returns a page, or a text that says what is wrong. Undefined when the endpoint does
+   * not support lists.
+   */
   page(): z.infer<typeof listAnswer> | string | undefined;
-  /** What is wrong with a reply that should be a rejection with 400 or 422 and a reason; undefined when nothing is. */
+  /**
+   * Returns what is wrong with a reply that should be a rejection: status 400 or 422, with a reason. Undefined when it
+   * is right.
+   */
   problemAsRefusal(): string | undefined;
-  /** Says that the reply is not JSON, and how it begins. */
+  /** Returns a text which says that the reply is not JSON, and how it begins. */
   problemAsJson(): string;
 }
 
@@ -82,11 +90,11 @@ export interface CheckSession {
   create(kind: EffectKind, key: string, amount?: string): Promise<Reply>;
   find(kind: EffectKind, key: string): Promise<Reply>;
   list(from: Date, to: Date, cursor: string): Promise<Reply>;
-  /** The data of a request for an effect. */
+  /** Returns the data of a request for an effect. */
   dataOf(kind: EffectKind, key: string, amount?: string): object;
 }
 
-/** No return has this id, so that test effects are recognised. */
+/** The id of the return in test effects. No return has this id, so people recognize test effects. */
 const NO_RETURN = Number(MAX_ID);
 
 export function openSession(target: CheckTarget): CheckSession {
@@ -230,7 +238,7 @@ function notARefusal({ status, failure, body }: Answered): string | undefined {
   return hasReason ? undefined : 'the rejection has no {"error": {"message": …}} that says why';
 }
 
-/** Maximum length of an answer that is shown. Characters. */
+/** Maximum length of an answer in a text. Characters. */
 const SHOWN_MAX = 80;
 
 function notJson({ body }: Answered): string {

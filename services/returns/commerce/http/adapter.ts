@@ -30,28 +30,30 @@ import {
 } from './protocol.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (commerce)';
-/** The provider's name in refunds. */
+/** The provider that refunds name. */
 const PROVIDER = 'http';
 /**
- * An endpoint must show an effect to `effect.find` within 60 s of `webhook-timestamp`, or never make it. A request may
+ * After this time, an effect that `effect.find` does not know was not made. An endpoint must show an effect within 60 s
+ * of `webhook-timestamp`, or never make it. In addition, a request may wait some seconds before it is sent.
+ * Milliseconds.
  * wait some seconds before it is sent. So an effect that is not known by then was not made. Milliseconds.
  */
 const SETTLED_AFTER_MS = 75_000;
-/** With a reason, these say that the request has had no effect and never will. */
+/** With a reason in the body, these statuses say that the request had no effect and never will. */
 const REFUSED: ReadonlySet<number> = new Set([400, 422]);
-/** Times before it, and more than a day ahead, are mistakes. */
+/** Times before this one, and times more than a day in the future, are mistakes of the endpoint. */
 const FIRST_TIME = new Date('2000-01-01');
 const DAY_MS = 86_400_000;
 
 export interface HttpCommerceOptions {
   readonly client: CommerceClient;
   readonly url: string;
-  /** The keys that sign requests: the newest first, then those of the overlap. */
+  /** The keys that sign requests: the newest first, then earlier ones during their overlap. */
   readonly keys: readonly KeyObject[];
   readonly sandbox: boolean;
 }
 
-/** Requests effects of an endpoint of the merchant, by the protocol of docs/commerce.md. */
+/** Creates the provider for an endpoint of the merchant. It uses the protocol of docs/commerce.md. */
 export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
   return {
     settledAfterMs: SETTLED_AFTER_MS,
@@ -133,7 +135,9 @@ async function send<T extends RequestType>(
   }
 }
 
-/** The content of a successful answer. @throws CommerceFailure for any other one, which counts as transient. */
+/**
+ * Returns the content of a successful answer. @throws CommerceFailure for any other answer, which counts as transient.
+ */
 function read<S extends z.ZodType>(answer: Answer, schema: S): z.infer<S> {
   if (answer.status < 200 || answer.status > 299) {
     throw new CommerceFailure('passing', refusalOf(answer), { retryAfterMs: pauseOf(answer) });
@@ -148,7 +152,7 @@ function invalidAnswer(why: string): CommerceFailure {
   return new CommerceFailure('passing', `the answer of the endpoint is not valid: ${why}`);
 }
 
-/** Proxies answer 400, too. Only an endpoint that says why has understood the request. */
+/** Whether the endpoint rejected the request. Proxies also answer 400, so only an answer with a reason counts. */
 function isRefusal({ status, body }: Answer): boolean {
   return REFUSED.has(status) && refusalAnswer.safeParse(jsonOf(body)).success;
 }
@@ -210,7 +214,9 @@ function stockOf(line: EffectRequest['stock'][number]) {
   };
 }
 
-/** @param asked.currency of the request; without it, of the effect. */
+/**
+ * Reads the effect in an answer. @param asked.currency of the request; without it, the currency of the effect counts.
+ */
 function effectOf(
   { kind, currency = '' }: { readonly kind: EffectKind; readonly currency?: string | undefined },
   made: ProtocolEffect,
@@ -218,7 +224,7 @@ function effectOf(
   const problem = problemOfKind(kind, made);
   if (problem !== undefined) throw invalidAnswer(problem);
   const isRefund = kind === 'refund';
-  // An effect that was made must be recorded, so its texts must be storable.
+  // The effect was made and must be recorded, so make its texts storable.
   return {
     id: printable(String(made.id)),
     name: isOrder(kind) ? printable(made.name ?? '') : '',
@@ -231,7 +237,7 @@ function effectOf(
   };
 }
 
-/** Undefined for a time that cannot be right. */
+/** Parses a time. Undefined when it cannot be right. */
 function timeOf(text: string | undefined): Date | undefined {
   const time = new Date(text ?? Number.NaN);
   const isPlausible = time >= FIRST_TIME && time.getTime() <= Date.now() + DAY_MS;

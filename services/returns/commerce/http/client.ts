@@ -5,14 +5,17 @@ import { dialTcp, openSocket, trustOf } from '../../../platform/outbound/open-so
 import { createResolver, type Resolve } from '../../../platform/outbound/resolver.ts';
 import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 
-/** Time limit until a connection is open and encrypted. Milliseconds. */
+/** Time limit until the connection is open and encrypted. Milliseconds. */
 const CONNECT_MS = 5_000;
-/** Maximum number of connections to one merchant. */
+/** Maximum number of connections to the endpoint of one merchant. */
 const CONNECTIONS = 8;
-/** Idle connections close before common servers close them. Milliseconds. */
+/**
+ * How long an idle connection stays open. It is shorter than with common servers, so that they do not close it first.
+ * Milliseconds.
+ */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** A page of 500 effects has at most this size. */
+/** Maximum size of an answer. A page of 500 effects is smaller. Bytes. */
 const MAX_ANSWER_BYTES = 512 * 1024;
 
 export interface Answer {
@@ -27,9 +30,9 @@ export class NotConnected extends Error {
   override readonly name = 'NotConnected';
 }
 
-/** The HTTP client of merchants' endpoints. It connects to public addresses only, and follows no redirect. */
+/** The HTTP client for merchants' endpoints. It connects only to public addresses, and follows no redirects. */
 export interface CommerceClient {
-  /** @throws AddressNotAllowed; NotConnected with the cause; every error of an open connection. */
+  /** Sends a POST. @throws AddressNotAllowed; NotConnected with the cause; any error of an open connection. */
   post(o: {
     readonly url: string;
     readonly headers: Readonly<Record<string, string>>;
@@ -61,7 +64,7 @@ export function createCommerceClient(o: CommerceClientOptions): CommerceClient {
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
     maxHeaderSize: MAX_HEADER_BYTES,
     maxResponseSize: MAX_ANSWER_BYTES,
-    // The deadline of the call covers all phases.
+    // The deadline of the call includes all phases, so the client needs no time limits.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect({ protocol, host }, callback) {
@@ -91,7 +94,7 @@ export function createCommerceClient(o: CommerceClientOptions): CommerceClient {
   };
 }
 
-/** The pause that an answer asks for. Milliseconds; undefined when it asks for none. */
+/** Returns the pause that an answer requests, in milliseconds. Undefined when it requests none. */
 export function pauseOf({ retryAfter, date }: Answer): number | undefined {
   return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
 }

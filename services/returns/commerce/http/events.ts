@@ -3,7 +3,8 @@ import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
 import { cleanText } from '../../../platform/text.ts';
 import { currency, key, publicId, time } from './protocol.ts';
 
-// What a merchant's platform reports to this service. docs/commerce.md and its schemas are made from here.
+// Events that a merchant's platform sends to this service. docs/commerce.md and its schemas are generated from this
+// file.
 
 const shortText = (max: number) =>
   z.string().max(max).refine(cleanText, 'must hold neither NUL nor half of a surrogate pair');
@@ -15,7 +16,7 @@ const storedAmount = z
 const lineId = publicId.describe('Your id of the order line');
 const units = (meaning: string) => z.int().min(0).max(1_000_000).describe(meaning);
 
-/** At most {@link COMMERCE_LINES_MAX} lines, each once. */
+/** A list of lines. It has at most {@link COMMERCE_LINES_MAX} lines, and each line once. */
 function linesOf<L extends z.ZodObject<{ line_item_id: typeof lineId }>>(line: L) {
   return z
     .array(line)
@@ -60,7 +61,7 @@ const refund = z.object({
   ).describe('The refunded lines. Empty for shipping, for example'),
 });
 
-/** The `data` of each type of event. */
+/** The schema of `data` for each type of event. */
 export const EVENT_DATA = {
   'order.updated': z.object({ order: order.describe('The order as it is now') }),
   'refund.created': z.object({ refund: refund.describe('The refund that was made') }),

@@ -11,7 +11,7 @@ import {
   type refusalAnswer,
 } from './protocol.ts';
 
-// The examples of docs/openapi/commerce.json, about the first return of the demo shop (deploy/local/demo).
+// The examples in docs/openapi/commerce.json. They are about the first return of the demo shop (deploy/local/demo).
 
 const RETURN_ID = 1;
 const order = { id: 1_000_000_010_000, name: '#10000' };
@@ -79,7 +79,7 @@ const DATA: { readonly [T in RequestType]: RequestData<T> } = {
   'order.find': { name: order.name },
 };
 
-/** A request of each type. */
+/** An example of each type of request. */
 export const REQUEST_EXAMPLES = Object.entries(DATA).map(([type, data]) => ({
   type,
   version: PROTOCOL_VERSION,
@@ -119,7 +119,7 @@ const found: z.input<typeof orderAnswer> = {
   },
 };
 
-/** The answers with status 200, by their names. */
+/** The examples of answers with status 200, by name. */
 export const ANSWER_EXAMPLES = {
   effect: { summary: 'The effect that was made, now or before', value: made },
   nothing: { summary: 'To effect.find: nothing was made with this key', value: { effect: null } },
@@ -127,17 +127,17 @@ export const ANSWER_EXAMPLES = {
   order: { summary: 'To order.find', value: found },
 };
 
-/** An answer that says why nothing was done. */
+/** Returns an answer that says why nothing was done. */
 export function refusal(message: string): z.input<typeof refusalAnswer> {
   return { error: { message } };
 }
 
-/** The keys of a media type that hold examples, each with the name of its type. */
+/** Returns the keys of a media type that hold examples. The name of each example is its type. */
 export function byType(values: readonly { readonly type: string }[]): object {
   return { examples: Object.fromEntries(values.map((value) => [value.type, { value }])) };
 }
 
-/** An event of each type. */
+/** An example of each type of event. */
 export const EVENT_EXAMPLES: readonly CommerceEvent[] = [
   {
     type: 'order.updated',

@@ -65,7 +65,7 @@ export function commerceDocument(): object {
         name: 'Documentation of the returns service',
         url: 'https://returns.example/docs',
       },
-      // As in package.json.
+      // The license, as in package.json.
       license: { name: 'UNLICENSED: all rights reserved', identifier: 'LicenseRef-UNLICENSED' },
     },
     servers: [{ url: 'https://commerce.example/returns', description: 'Your endpoint' }],
@@ -105,7 +105,7 @@ export function commerceDocument(): object {
   };
 }
 
-/** What your endpoint answers. */
+/** The responses of a merchant's endpoint. */
 function effectResponses() {
   return {
     200: answer(
@@ -125,7 +125,7 @@ function effectResponses() {
   };
 }
 
-/** What a platform sends to this service. */
+/** The path to which a platform sends events. */
 function eventsPath() {
   const events = Object.entries(EVENT_DATA).map(([type, data]) => ({
     title: EVENT_TITLES[type as keyof typeof EVENT_TITLES],

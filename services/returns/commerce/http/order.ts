@@ -4,7 +4,7 @@ import type { orderAnswer } from './protocol.ts';
 
 type Answered = NonNullable<z.infer<typeof orderAnswer>['order']>;
 
-/** The order of an answer to `order.find`. */
+/** Converts the order in an answer to `order.find`. */
 export function foundOrder(order: Answered): FoundOrder {
   return {
     id: BigInt(order.id),

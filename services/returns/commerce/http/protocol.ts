@@ -2,12 +2,13 @@ import { z } from 'zod';
 import { MAX_ID } from '../../../platform/ids.ts';
 import type { EffectKind } from '../provider.ts';
 
-// The protocol between this service and a merchant's own endpoint. docs/commerce.md and its schemas are made from here.
+// The protocol between this service and a merchant's own endpoint. docs/commerce.md and its schemas are generated from
+// this file.
 
 /** The version of the protocol. It is sent with every request. */
 export const PROTOCOL_VERSION = '2026-11-01';
 
-/** What is requested, by the kind of effect. */
+/** For each kind of effect, the type of its request. */
 export const TYPE_OF: Readonly<Record<EffectKind, EffectType>> = {
   exchange_order: 'exchange_order.create',
   gift_card: 'gift_card.create',
@@ -41,7 +42,7 @@ export const key = z
   .regex(/^[^\p{Cc}\p{Cs}]*$/u)
   .meta({
     description: 'Identifies the effect. Also in the header Idempotency-Key',
-    // The same without classes of Unicode, which many validators of JSON Schema do not know.
+    // The same rule without Unicode classes, which many validators of JSON Schema do not support.
     pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
   });
 
@@ -102,7 +103,7 @@ const kind = z
   .describe('The kind of effect');
 export const time = z.iso.datetime({ offset: true });
 
-/** The `data` of each type of request. */
+/** The schema of `data` for each type of request. */
 export const REQUEST_DATA = {
   'exchange_order.create': z.strictObject({
     ...asked,
@@ -142,10 +143,10 @@ export type RequestData<T extends RequestType> = z.input<(typeof REQUEST_DATA)[T
 export interface ProtocolRequest<T extends RequestType = RequestType> {
   readonly type: T;
   readonly version: string;
-  /** RFC 3339. */
+  /** Time in the form of RFC 3339. */
   readonly sent_at: string;
   readonly shop_id: number;
-  /** Whether the shop is a sandbox: no money may move. */
+  /** Whether the shop is a sandbox, so that no money may move. */
   readonly sandbox: boolean;
   readonly data: RequestData<T>;
 }
@@ -165,13 +166,13 @@ const effect = z.object({
   created_at: z.iso.datetime({ offset: true }).optional().describe('When it was made'),
 });
 
-/** The answer to a request for an effect. */
+/** The schema of an answer to a request for an effect. */
 export const createdAnswer = z.object({ effect });
-/** The answer to `effect.find`. */
+/** The schema of an answer to `effect.find`. */
 export const foundAnswer = z.object({
   effect: effect.nullable().describe('null: no request with this key has had an effect'),
 });
-/** The answer to `effect.list`. */
+/** The schema of an answer to `effect.list`. */
 export const listAnswer = z.object({
   effects: z
     .array(effect.extend({ key, kind, created_at: time.describe('When it was made') }))
@@ -184,7 +185,7 @@ const both = z.object({
   presentment: amount.describe('In the currency that the shopper paid in'),
 });
 const unitCount = z.int().min(0).max(1_000_000);
-/** The answer to `order.find`. */
+/** The schema of an answer to `order.find`. */
 export const orderAnswer = z.object({
   order: z
     .object({
@@ -211,7 +212,7 @@ export const orderAnswer = z.object({
     .nullable()
     .describe('null: there is no order with this name'),
 });
-/** The answer of an endpoint that does not do what was requested. */
+/** The schema of an answer that rejects a request. */
 export const refusalAnswer = z.object({
   error: z
     .object({

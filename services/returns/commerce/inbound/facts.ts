@@ -2,8 +2,8 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { ListedEffect } from '../provider.ts';
 
 /**
- * SQL: whether the refund in the row `f` of `inbound_refunds` is one that processing requested. This is decided when it
- * is read, because the news of a refund may arrive before its answer is recorded.
+ * SQL condition: processing requested the refund in row `f` of `inbound_refunds`. It is evaluated at each read, because
+ * the event about a refund may arrive before the answer to its request is recorded.
  *
  * @param f the alias of the row.
  */
@@ -18,9 +18,9 @@ export function isOwnRefund(f: string): string {
 }
 
 /**
- * SQL: the units of an order line that were refunded at the provider, not by this service.
+ * SQL: the number of units of an order line that were refunded at the provider, and not by this service.
  *
- * @param of expressions of the shop, of the provider's id of the order, and of the line.
+ * @param of SQL expressions of the shop, of the provider's id of the order, and of the line.
  */
 export function unitsRefundedThere(of: {
   readonly shop: string;
@@ -35,12 +35,12 @@ export function unitsRefundedThere(of: {
               and fl.provider_line_item_id = ${of.line} and not ${isOwnRefund('f')})`;
 }
 
-/** All keys of this service begin so. */
+/** Prefix of all keys of this service. */
 const OWN_KEYS = 'rms:';
 
 /**
- * The ids of listed refunds that the merchant has reported as their own. One with a key of this service is not believed
- * to be a merchant's.
+ * Returns those of the listed refunds that the merchant's platform has reported as the merchant's own. A refund with a
+ * key of this service never counts as one.
  */
 export async function merchantsRefunds(
   db: Queryable,

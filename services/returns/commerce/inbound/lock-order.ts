@@ -7,8 +7,9 @@ export interface ProviderOrderId {
 }
 
 /**
- * Lets one transaction at a time count the units of an order: one that submits, edits or reopens a return of it, or one
- * that records news of it. It locks no row, because this service may not have the order yet.
+ * Locks an order, so that only one transaction at a time counts its units. Such a transaction submits, edits or reopens
+ * a return of the order, or records an event about it. The lock is on no row, because this service may not have a row
+ * for the order yet.
  */
 export async function lockOrder(tx: Queryable, order: ProviderOrderId): Promise<void> {
   await tx.query({
@@ -19,14 +20,15 @@ export async function lockOrder(tx: Queryable, order: ProviderOrderId): Promise<
 }
 
 /**
- * Locks an order and its returns that are open or in review, and adds one to the number of news of each return. If this
- * number has changed since processing decided to request money, it decides again. So it takes into account what the
- * caller records, unless the money is requested already. Returns are locked first, as everywhere.
+ * Locks an order, and its returns that are open or in review. Adds one to the number of events that each of these
+ * returns has seen. If this number has changed since processing decided to request money, processing decides again. So
+ * it considers what the caller records now, unless the money was already requested. Returns are locked before the
+ * order, as everywhere.
  */
 export async function lockReturnsOfOrder(tx: Queryable, of: ProviderOrderId): Promise<void> {
   await lockRows(tx, of);
   await lockOrder(tx, of);
-  // A return may have been submitted while this transaction waited for the order.
+  // Lock again: a return may have been submitted while this transaction waited for the order.
   await lockRows(tx, of);
 }
 

@@ -7,27 +7,27 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { NewTimelineEntry } from '../../store/timeline-store.ts';
 import type { ProviderOrderId } from './lock-order.ts';
 
-/** The actor of what a provider reports. */
+/** The actor of changes that a provider reports. */
 export const COMMERCE_ACTOR = create(ActorSchema, systemActor('commerce'));
 
-/** @throws DomainError INVALID_ARGUMENT */
+/** Checks the number of lines. @throws DomainError INVALID_ARGUMENT */
 export function requireLines(lines: readonly unknown[]): void {
   if (lines.length <= COMMERCE_LINES_MAX) return;
   throw invalidField('lines', `must hold at most ${COMMERCE_LINES_MAX} lines`);
 }
 
-/** What happened to an order at the provider. */
+/** An event about an order at the provider, as a timeline entry. */
 interface News {
   readonly kind: string;
   readonly text: string;
   readonly facts: Readonly<Record<string, string>>;
-  /** Only returns with one of these lines; absent or empty for all. */
+  /** Only returns with one of these lines get the entry; absent or empty for all returns of the order. */
   readonly lines?: readonly bigint[];
 }
 
 /**
- * One timeline entry for each return of the order that is open or in review, and has one of `news.lines`. The caller has
- * locked the returns.
+ * Adds one timeline entry to each return of the order that is open or in review and has one of `news.lines`. The caller
+ * must have locked the returns.
  */
 export async function newsOf(
   tx: Queryable,

@@ -16,13 +16,13 @@ import { recordRefund } from './record-refund.ts';
 
 type Result = NonNullable<MessageInitShape<typeof ReceiveEventResponseSchema>['result']>;
 
-/** An older or newer signature may be a recorded one. Seconds. */
+/** Tolerated age of a signature. An older or newer one may have been recorded by somebody else. Seconds. */
 const TOLERANCE_S = 300;
 
 const UNVERIFIED: Result = { case: 'unverified', value: {} };
 const ACCEPTED: Result = { case: 'accepted', value: {} };
 
-/** The headers of Standard Webhooks. Lengths are checked before anything is looked up. */
+/** The headers of Standard Webhooks. Their lengths are checked before anything is read from the database. */
 const signedHeaders = z.object({
   webhookId: z.string().regex(/^[\x21-\x7e]{1,200}$/),
   webhookTimestamp: z
@@ -33,9 +33,9 @@ const signedHeaders = z.object({
 });
 
 /**
- * Verifies, parses and records one event of a shop's platform. The same result for an unknown shop, a shop without a
- * connection and a wrong signature, so that nobody learns which shops are connected. An event whose id was recorded
- * within a week changes nothing.
+ * Verifies, parses and records one event of a shop's platform. The result is the same for an unknown shop, a shop
+ * without a connection and a wrong signature, so that nobody learns which shops are connected. An event whose id was
+ * recorded within the last week changes nothing.
  */
 export async function receiveEvent(
   { pool, keyring }: { readonly pool: pg.Pool; readonly keyring: Keyring | undefined },
@@ -57,7 +57,10 @@ export async function receiveEvent(
   return ACCEPTED;
 }
 
-/** Two requests with one id at once: the second waits for the first. */
+/**
+ * Stores the id of an event. Returns whether it is new. Of two concurrent requests with one id, the second waits for
+ * the first.
+ */
 async function isNew(
   tx: Queryable,
   { shopId, id }: { readonly shopId: bigint; readonly id: string },
@@ -87,7 +90,7 @@ function parseEvent(body: Uint8Array): Parsed {
   return { event: result.data };
 }
 
-/** The first broken rule, after the path of its field. */
+/** Returns the first broken rule, with the path of its field before it. */
 function problemOf({ issues: [issue] }: z.ZodError): string {
   const path = (issue?.path ?? []).reduce<string>((before, part) => {
     if (typeof part === 'number') return `${before}[${part}]`;
@@ -96,7 +99,7 @@ function problemOf({ issues: [issue] }: z.ZodError): string {
   return `${path || 'the body'}: ${issue?.message ?? 'is invalid'}`;
 }
 
-/** A time in the future would make every later state an older one. */
+/** Whether a time is in the future. Such a time would make every later state look older. */
 function isInFuture(time: string): boolean {
   return new Date(time).getTime() > Date.now() + TOLERANCE_S * 1_000;
 }

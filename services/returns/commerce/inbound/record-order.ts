@@ -3,28 +3,28 @@ import { addTimeline } from '../../store/timeline-store.ts';
 import { lockReturnsOfOrder } from './lock-order.ts';
 import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
 
-/** An order as the provider has it. */
+/** The current state of an order at the provider. */
 export interface ProviderOrder {
   readonly shopId: bigint;
   readonly providerOrderId: bigint;
-  /** At most 191 characters; may be empty. */
+  /** Name of the order, at most 191 characters; may be empty. */
   readonly name: string;
-  /** The provider's time of this state. */
+  /** The time of this state, by the provider. */
   readonly updatedAt: Date;
-  /** Undefined for an order that is not cancelled. */
+  /** When the order was cancelled; undefined when it is not. */
   readonly cancelledAt: Date | undefined;
-  /** All lines of the order, at most COMMERCE_LINES_MAX. */
+  /** All lines of the order. There are at most COMMERCE_LINES_MAX. */
   readonly lines: readonly {
     readonly providerLineItemId: bigint;
-    /** Ordered units, also those that were refunded later. */
+    /** Number of ordered units. Units that were refunded later count, too. */
     readonly quantity: number;
   }[];
 }
 
 /**
- * Records an order as the provider has it. A state that is older than the recorded one changes nothing, so events may
- * be repeated and reordered. When the order is cancelled for the first time, a timeline entry is added to each of its
- * returns that is open or in review.
+ * Records the state of an order at the provider. A state that is older than the recorded one changes nothing, so events
+ * may arrive repeatedly and in any order. When the order is cancelled for the first time, each of its returns that is
+ * open or in review gets a timeline entry.
  *
  * @returns whether the state was recorded.
  * @throws DomainError INVALID_ARGUMENT for too many lines.
@@ -56,7 +56,8 @@ async function recorded(tx: Queryable, { shopId, providerOrderId }: ProviderOrde
 
 async function storeOrder(tx: Queryable, order: ProviderOrder): Promise<void> {
   const { shopId, providerOrderId, name, updatedAt, cancelledAt } = order;
-  // Two states with one time may arrive in either order. An order that is cancelled in one of them stays cancelled.
+  // Two states with the same time may arrive in either order. When the order is cancelled in one of them, it stays
+  // cancelled.
   await tx.query(
     `insert into inbound_orders as known (shop_id, provider_order_id, name, cancelled_at, provider_updated_at)
      values ($1, $2, $3, $4, $5)

@@ -6,38 +6,41 @@ import { isOwnRefund } from './facts.ts';
 import { lockReturnsOfOrder } from './lock-order.ts';
 import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
 
-/** A refund as the provider has it. */
+/** A refund at the provider. */
 export interface ProviderRefund {
   readonly shopId: bigint;
-  /** In the same form as the id of a refund that processing requested (`Effect.id`), so that the two can be compared. */
+  /**
+   * Id of the refund. It has the same form as the id of a refund that processing requested (`Effect.id`), so that both
+   * can be compared.
+   */
   readonly providerRefundId: string;
   readonly providerOrderId: bigint;
-  /** The key of the request that made it, if it was one of this service; empty when the provider reports none. */
+  /** The key of this service's request that made the refund; empty when the provider reports none. */
   readonly key: string;
   readonly refundedAt: Date;
-  /** Decimal string, with {@link currency}. */
+  /** Decimal text, in {@link ProviderRefund.currency}. */
   readonly amount: string;
   readonly currency: string;
-  /** At most COMMERCE_LINES_MAX. Empty for a refund of shipping, for example. */
+  /** The refunded lines, at most COMMERCE_LINES_MAX. Empty, for example, for a refund of shipping. */
   readonly lines: readonly {
     readonly providerLineItemId: bigint;
-    /** Refunded units; 0 for a refund of a part of the price, which does not count as returned. */
+    /** Number of refunded units. It is 0 for a refund of a part of the price, which does not count as returned. */
     readonly quantity: number;
     readonly amount: string;
   }[];
 }
 
 /**
- * Records a refund that was made at the provider. A refund never changes, so a repeated one changes nothing. If this
- * service did not request the refund, a timeline entry is added to each return of the order that is open or in review
- * and has one of the refunded lines. A refund without lines is added to each such return, whatever its lines.
+ * Records a refund that was made at the provider. A refund never changes, so recording it again changes nothing. If
+ * this service did not request it, each return of the order that is open or in review and has one of the refunded lines
+ * gets a timeline entry. For a refund without lines, each such return gets one, whatever its lines are.
  *
- * @returns whether it was new.
+ * @returns whether the refund was new.
  * @throws DomainError INVALID_ARGUMENT for too many lines.
  */
 export async function recordRefund(tx: Queryable, refund: ProviderRefund): Promise<boolean> {
   requireLines(refund.lines);
-  // `commerce check` moves no money.
+  // Ignore refunds of `commerce check`, which move no money.
   if (refund.key.startsWith(CHECK_KEYS)) return false;
   await lockReturnsOfOrder(tx, refund);
   if (!(await storeRefund(tx, refund))) return false;
@@ -79,8 +82,8 @@ async function storeRefund(tx: Queryable, refund: ProviderRefund): Promise<boole
 }
 
 /**
- * Whether processing requested the refund, or may have: a request of the same amount is waiting for its answer. Only the
- * timeline depends on the second case, because the refund is recognized when the answer is recorded.
+ * Whether processing requested the refund, or may have: a request for the same amount waits for its answer. The second
+ * case matters only for the timeline, because the refund is recognized when the answer is recorded.
  */
 async function mayBeOwn(tx: Queryable, refund: ProviderRefund): Promise<boolean> {
   const { shopId, providerRefundId, providerOrderId, amount, currency } = refund;

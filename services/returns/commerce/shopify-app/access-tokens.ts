@@ -16,42 +16,48 @@ import {
   storeRefreshed,
 } from './token-store.ts';
 
-/** A token is refreshed this long before it expires, so that the calls of one effect end in time. Milliseconds. */
+/** How long before its expiry a token is refreshed, so that all calls of an effect end in time. Milliseconds. */
 const REFRESH_BEFORE_MS = 600_000;
-/** A token that expires sooner is not used. Milliseconds. */
+/** A token that expires within this time is not used. Milliseconds. */
 const TOO_LATE_MS = 15_000;
-/** Longer than a refresh. If its process has died, another one refreshes after this time. Milliseconds. */
+/**
+ * How long the claim of a refresh lasts. It is longer than a refresh. When the process that claimed it has died,
+ * another one refreshes after this time. Milliseconds.
+ */
 const CLAIM_MS = 15_000;
-/** After a failure nobody asks Shopify again for this time. Milliseconds. */
+/** Pause after a failed refresh, in which no process asks Shopify again. Milliseconds. */
 const PAUSE_MS = 5_000;
-/** The same after a refusal, which only another install ends. Milliseconds. */
+/** Pause after a refusal, which only another install ends. Milliseconds. */
 const REFUSED_PAUSE_MS = 600_000;
-/** When an effect that waits for another process's refresh is tried again. Milliseconds. */
+/** When an effect is tried again that waits for the refresh of another process. Milliseconds. */
 const RETRY_AFTER_MS = 2_000;
-/** Refresh tokens expire after 90 days, so that those of a shop without returns are refreshed, too. */
+/**
+ * Age in days at which unused tokens are refreshed. Without this, the refresh tokens of shops without returns would
+ * expire after 90 days.
+ */
 const STALE_DAYS = 7;
-/** How often the job looks for them, and how many of them it refreshes. */
+/** How often the job searches for such tokens, and how many it refreshes at a time. */
 const KEEP_EVERY_MS = 600_000;
 const KEEP_BATCH = 20;
 
-/** What requests to a store need. */
+/** The secrets for requests to a store. */
 export interface StoreAccess {
   readonly accessToken: string;
-  /** Makes the codes of gift cards. It stays the same when the token is refreshed. */
+  /** The secret from which the codes of gift cards are derived. It stays the same when the token is refreshed. */
   readonly codeSecret: string;
 }
 
-/** The access to stores at Shopify. */
+/** The tokens of stores at Shopify. */
 export interface AccessTokens {
   /**
-   * A valid token of a store. One that expires soon is refreshed before.
+   * Returns a valid token of a store. Before that, refreshes a token that expires soon.
    *
-   * @throws CommerceFailure transient and unsent, when there is none; LedgerUnavailable.
+   * @throws CommerceFailure transient and unsent, when there is no valid token; LedgerUnavailable.
    */
   of(store: Store): Promise<StoreAccess>;
-  /** Shopify does not accept this token: it is refreshed before the next use, if it can be. */
+  /** Notes that Shopify did not accept this token. If possible, it is refreshed before its next use. */
   rejected(store: Store, accessToken: string): Promise<void>;
-  /** Refreshes the tokens that nobody used for days. */
+  /** Refreshes tokens that nobody has used for days. */
   refreshStale(): Promise<void>;
 }
 
@@ -61,16 +67,16 @@ type Deps = Pick<ShopifyAppDeps, 'pool' | 'client' | 'app' | 'logger'> & {
 };
 
 /**
- * Gives out the tokens of stores, and refreshes them. Of several processes one refreshes. It stores the new pair in one
- * statement. If it dies before that, another process repeats the refresh. The old refresh token is then still valid at
- * Shopify, because the new one was never used.
+ * Creates the tokens of stores. Of several processes, only one refreshes a token. It stores the new pair in one
+ * statement. When it dies before that, another process repeats the refresh. The old refresh token is then still valid
+ * at Shopify, because the new one was never used.
  */
 export function createAccessTokens(deps: Deps): AccessTokens {
   const { pool, keyring } = deps;
   const counter = deps.meter.createCounter('shopify.token.refreshes', {
     description: 'Refreshes of access tokens of Shopify by result: refreshed, unavailable, refused',
   });
-  /** Of this process, by shop. */
+  /** The refreshes that run in this process, by shop. */
   const refreshing = new Map<bigint, Promise<void>>();
 
   const refreshOnce = (store: Store): Promise<void> => {
@@ -90,7 +96,7 @@ export function createAccessTokens(deps: Deps): AccessTokens {
   const validTokens = async (store: Store): Promise<StoredTokens> => {
     const first = await load(store);
     if (!isDue(first)) return first;
-    // Not bound to the deadline of an effect: what Shopify answers must be stored.
+    // Do not stop at the deadline of an effect, because the answer of Shopify must be stored.
     await refreshOnce(store);
     const next = await load(store);
     if (next.expiresInMs === null || next.expiresInMs > TOO_LATE_MS) return next;
@@ -110,7 +116,7 @@ export function createAccessTokens(deps: Deps): AccessTokens {
     },
     async rejected(store, accessToken) {
       const tokens = await loadTokens(pool, store);
-      // It may have been refreshed since.
+      // Do nothing when the token was refreshed in the meantime.
       if (!tokens || openTokens(keyring, store, tokens).accessToken !== accessToken) return;
       await expireToken(pool, { store, tokens });
     },
@@ -149,12 +155,12 @@ async function refresh(deps: Deps, counter: Counter, store: Store): Promise<void
   await recordRefreshFailure(pool, { store, claim, pauseMs, isRefused });
 }
 
-/** Nothing was sent, because there is no token to send. */
+/** The failure for a store without a usable token. Nothing was sent. */
 function unusable(why: string, retryAfterMs?: number): CommerceFailure {
   return new CommerceFailure('passing', `Shopify: ${why}`, { isUnsent: true, retryAfterMs });
 }
 
-/** Starts the job that keeps the access to stores without returns. */
+/** Starts the job that refreshes the tokens of stores without returns. */
 export function startTokenRefresh(o: {
   readonly tokens: Pick<AccessTokens, 'refreshStale'>;
   readonly logger: Deps['logger'];

@@ -3,19 +3,19 @@ import type { Keyring } from '../../../platform/keyring.ts';
 import type { Logger } from '../../../platform/log.ts';
 import type { CommerceClient } from '../http/client.ts';
 
-/** The app that merchants install in their stores, as the Dev Dashboard of Shopify shows it. */
+/** The app that merchants install in their stores. Its values are in the Dev Dashboard of Shopify. */
 export interface ShopifyApp {
   readonly clientId: string;
-  /** Signs what Shopify sends, and exchanges codes for tokens. */
+  /** The secret with which Shopify signs what it sends. It is also needed to exchange codes for tokens. */
   readonly clientSecret: string;
-  /** Scopes that installs ask for, too. A store is connected also without them. */
+  /** Additional scopes that installs ask for. A store may be connected without them. */
   readonly extraScopes: readonly string[];
 }
 
 /** A shop, and its store at Shopify. */
 export interface Store {
   readonly shopId: bigint;
-  /** Such as `example.myshopify.com`. */
+  /** Domain of the store, such as `example.myshopify.com`. */
   readonly shopDomain: string;
 }
 

@@ -10,8 +10,9 @@ import { parseQuery } from './query.ts';
 import { NEEDED_SCOPES } from './scopes.ts';
 
 /**
- * Opens an install link: makes the state of a new attempt, and returns where the browser continues at Shopify. The link
- * stays valid, because a browser or a preview may open it twice. An earlier attempt of the link ends.
+ * Opens an install link: makes the state of a new attempt, and returns the address at Shopify where the browser
+ * continues. The link stays valid, because a browser or a preview may open it twice. An earlier attempt with the link
+ * ends.
  *
  * @throws DomainError INVALID_ARGUMENT for a redirect that is not an address.
  */
@@ -27,7 +28,7 @@ export async function beginInstall(
   const attempt = { link, state: newLinkSecret(), browser: newLinkSecret() };
   const shopDomain = await storeAttempt(pool, attempt);
   if (shopDomain === undefined) return { problem: Problem.LINK };
-  // Without `grant_options[]=per-user` the token is an offline one.
+  // Without `grant_options[]=per-user`, Shopify issues an offline token.
   const params = new URLSearchParams({
     client_id: app.clientId,
     scope: [...NEEDED_SCOPES, ...app.extraScopes].join(','),
@@ -38,7 +39,7 @@ export async function beginInstall(
   return { authorizeUrl, browser: attempt.browser };
 }
 
-/** Returns the domain of the link's store; undefined when the link is not valid. */
+/** Stores the attempt. Returns the domain of the link's store; undefined when the link is not valid. */
 async function storeAttempt(
   db: Queryable,
   o: { readonly link: string; readonly state: string; readonly browser: string },

@@ -17,15 +17,15 @@ export interface InstallResult {
   readonly problem?: Problem;
   readonly missingScopes?: string[];
   readonly shopDomain?: string;
-  /** The shop that is connected now. */
+  /** The shop that is now connected. */
   readonly connectedShopId?: bigint;
 }
 
 /**
- * Completes an install with the query that Shopify redirected the browser back with.
+ * Completes an install with the query that Shopify sent back with the browser.
  *
- * A state is used once, before its code is exchanged. So of several concurrent calls one connects the shop. After a
- * failure the merchant opens the link again. After success, the same browser gets the same answer again.
+ * A state is used once, before its code is exchanged. So of several concurrent calls, only one connects the shop. After
+ * a failure, the merchant must open the link again. After success, the same browser gets the same answer again.
  *
  * @throws DomainError STATE_FORBIDS without a keyring.
  */
@@ -36,7 +36,7 @@ export async function completeInstall(
   const { app, pool } = deps;
   if (!app) return { problem: Problem.NOT_CONFIGURED };
   const query = parseQuery(request.query);
-  // Shopify may not sign an error. It changes nothing.
+  // Shopify may not sign an error. This is safe, because an error changes nothing.
   if (query?.has('error')) return { problem: Problem.DENIED };
   if (!query || !isSignedQuery(query, app.clientSecret)) return { problem: Problem.SIGNATURE };
   const attempt = {
@@ -61,7 +61,7 @@ export async function completeInstall(
     : { problem, shopDomain };
 }
 
-/** An attempt by the secrets that the browser sent. */
+/** Finds an attempt by the secrets that the browser sent. */
 interface Attempt {
   readonly stateHash: Buffer;
   readonly browserHash: Buffer;
@@ -81,7 +81,7 @@ async function findAttempt(
   return rows[0];
 }
 
-/** Returns whether this call is the one that uses the state. */
+/** Uses a state. Returns whether this call is the one that used it. */
 async function consumeState(db: Queryable, { stateHash, browserHash }: Attempt): Promise<boolean> {
   const { rowCount } = await db.query(
     `update shopify_installs set used_at = now()
@@ -91,7 +91,7 @@ async function consumeState(db: Queryable, { stateHash, browserHash }: Attempt):
   return rowCount === 1;
 }
 
-/** Stores the connection, and that the link is used. Returns why it did not. */
+/** Stores the connection, and that the link was used. When it cannot, returns why. */
 function connect(
   deps: ShopifyAppDeps,
   store: Store,
@@ -99,7 +99,7 @@ function connect(
 ): Promise<Problem | undefined> {
   const keyring = requireKeyring(deps);
   return inTransaction(deps.pool, async (tx) => {
-    // A newer link or attempt may have replaced this one during the exchange, perhaps for another store.
+    // During the exchange, a newer link or attempt may have replaced this one, perhaps for another store.
     const { rowCount } = await tx.query(
       'select from shopify_installs where shop_id = $1 and state_hash = $2 for update',
       [store.shopId, o.stateHash],

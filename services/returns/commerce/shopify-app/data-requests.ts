@@ -3,7 +3,7 @@ import type { Queryable } from '../../../platform/postgres.ts';
 
 const LISTED = 500;
 
-/** The customers of a shop who asked for their data, newest first, up to 500. */
+/** Returns the customers of a shop who asked for their data, newest first, up to 500. */
 export async function listDataRequests(db: Queryable, shopId: bigint) {
   const { rows } = await db.query<{
     receivedAt: Date;

@@ -22,8 +22,8 @@ const linkInput = z.object({
 /**
  * Makes the link with which a merchant connects a shop to its store. It replaces an earlier link of the shop.
  *
- * @throws DomainError INVALID_ARGUMENT for another domain; SHOP_NOT_CONFIGURED; STATE_FORBIDS without app or keyring, for
- *   the store of another shop, and while an effect of another provider has an unknown outcome.
+ * @throws DomainError INVALID_ARGUMENT for a domain that is none of Shopify; SHOP_NOT_CONFIGURED; STATE_FORBIDS without
+ *   app or keyring, for the store of another shop, and while an effect of another provider has an unknown outcome.
  */
 export async function createInstallLink(
   deps: ShopifyAppDeps,

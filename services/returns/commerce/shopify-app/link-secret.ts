@@ -1,11 +1,11 @@
 import { createHash, randomBytes } from 'node:crypto';
 
-/** A secret for a link, a state or a cookie: 43 characters. The database has its hash only. */
+/** Returns a new secret of 43 characters for a link, a state or a cookie. The database has only its hash. */
 export function newLinkSecret(): string {
   return randomBytes(32).toString('base64url');
 }
 
-/** The stored form of a secret. Its 256 random bits need no slow hash. */
+/** Returns the stored form of a secret. A slow hash is not needed, because a secret has 256 random bits. */
 export function hashOfSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }

@@ -5,11 +5,11 @@ import { decimalsOf, formatAmount, minorOf } from '../../../platform/money.ts';
 import type { ProviderOrder } from '../inbound/record-order.ts';
 import type { ProviderRefund } from '../inbound/record-refund.ts';
 
-// Bodies of Shopify's webhooks about orders, as far as they are read.
+// Bodies of Shopify's webhooks about orders. The schemas have only the fields that this service reads.
 
 const NAME_MAX = 191;
 
-/** An id in a body of Shopify: a number, or its text. */
+/** An id in a body of Shopify: a number, or the text of a number. */
 export const webhookId = z
   .union([z.number(), z.string().regex(/^\d{1,16}$/)])
   .transform(Number)
@@ -18,7 +18,7 @@ export const webhookId = z
   .refine((value) => value <= MAX_ID);
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 const units = z.int().min(0).max(1_000_000);
-/** Shopify writes at most two decimals, or none. */
+/** An amount. Shopify writes it with at most two decimals. */
 const amount = z.string().regex(/^\d{1,13}(\.\d{1,4})?$/);
 const currency = z.string().refine((code) => decimalsOf(code) !== undefined);
 const money = z.object({ presentment_money: z.object({ amount, currency_code: currency }) });
@@ -30,7 +30,7 @@ export const orderBody = z
     name: z.string(),
     updated_at: time,
     cancelled_at: time.nullish(),
-    // `quantity` are the ordered units, also those that were refunded later.
+    // `quantity` is the number of ordered units. Units that were refunded later count, too.
     line_items: z.array(z.object({ id: webhookId, quantity: units })).max(COMMERCE_LINES_MAX),
   })
   .transform(
@@ -46,7 +46,10 @@ export const orderBody = z
     }),
   );
 
-/** A refund of this service has its key in the note. @see https://shopify.dev/docs/api/admin-rest/latest/resources/refund */
+/**
+ * A refund that this service requested has its key in the note. @see
+ * https://shopify.dev/docs/api/admin-rest/latest/resources/refund
+ */
 export const refundBody = z
   .object({
     id: webhookId,
@@ -90,7 +93,10 @@ interface Transaction {
   readonly currency: string;
 }
 
-/** What the transactions of a refund have moved in a currency: one for each payment of the order. Decimal string. */
+/**
+ * Returns the sum of a refund's transactions in one currency, as a decimal text. There is one transaction for each
+ * payment of the order.
+ */
 function movedBy(transactions: readonly Transaction[], code: string): string {
   const minor = transactions
     .filter(({ kind, status }) => kind === 'refund' && !FAILED.has(status))
@@ -101,12 +107,12 @@ function movedBy(transactions: readonly Transaction[], code: string): string {
 
 const FAILED: ReadonlySet<string> = new Set(['failure', 'error']);
 
-/** The key in the note of a refund, as the adapter writes it; empty in other notes. */
+/** Returns the key that the adapter wrote into the note of a refund; empty for other notes. */
 function keyIn(note: string): string {
   return /\((rms:[\w:]{1,196})\)/.exec(note)?.[1] ?? '';
 }
 
-/** The text without what PostgreSQL cannot store. */
+/** Removes characters that PostgreSQL cannot store. */
 function storable(text: string): string {
   return [...text.replaceAll('\0', '').toWellFormed()].slice(0, NAME_MAX).join('');
 }

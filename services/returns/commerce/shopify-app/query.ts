@@ -2,8 +2,8 @@
 const QUERY_MAX = 4_096;
 
 /**
- * The parameters of a query that a browser sent; undefined when it is too long or repeats a name, which would make it
- * unclear what was signed.
+ * Returns the parameters of a query that a browser sent. Undefined when the query is too long, or has a name more than
+ * once. In the second case it would not be clear what was signed.
  */
 export function parseQuery(query: string): URLSearchParams | undefined {
   if (query.length > QUERY_MAX) return undefined;

@@ -11,21 +11,21 @@ import { isHandled, parseWebhook, type Webhook } from './webhook-bodies.ts';
 export interface WebhookDeps extends ShopifyAppDeps {
   /** Counts webhooks by topic and result. */
   readonly webhooks: Counter;
-  /** Called after a redaction was queued. */
+  /** Called when a redaction was queued. */
   readonly onRedaction: () => void;
 }
 
 type Result = 'handled' | 'repeated' | 'unknown topic' | 'unknown store' | 'malformed';
 
-/** Maximum length of the id of a webhook. Longer ones are not from Shopify. Characters. */
+/** Maximum length of the id of a webhook. Shopify sends no longer ones. Characters. */
 const WEBHOOK_ID_MAX = 100;
 
 /**
  * Verifies and handles a webhook of Shopify. Returns false when Shopify did not sign the body.
  *
- * Only the body is signed. So the store counts only if the body names the same one as the header. Bodies about orders
- * name none, so there the header counts. Only Shopify and this service see a signed body, which could be sent again for
- * another store.
+ * Shopify signs only the body. So the store in the header counts only when the body has the same one. Bodies about
+ * orders have no store; for them the header counts. A signed body could be sent again for another store, but only
+ * Shopify and this service see it.
  */
 export async function receiveWebhook(
   deps: WebhookDeps,
@@ -70,7 +70,7 @@ function isOfStore({ body }: Webhook, shopDomain: string): boolean {
   return !('shop_domain' in body) || body.shop_domain === shopDomain;
 }
 
-/** Locks the connection, so that a concurrent install or webhook of the store waits. */
+/** Returns the shop of a store. Locks its connection, so that a concurrent install or webhook of the store waits. */
 async function shopOf(tx: Queryable, shopDomain: string): Promise<bigint | undefined> {
   const { rows } = await tx.query<{ shopId: bigint }>(
     'select shop_id as "shopId" from commerce_connections where shop_domain = $1 for update',
@@ -79,7 +79,7 @@ async function shopOf(tx: Queryable, shopDomain: string): Promise<bigint | undef
   return rows[0]?.shopId;
 }
 
-/** Returns false for a webhook that was handled already. */
+/** Stores that a webhook is handled. Returns false when it was handled before. */
 async function remember(
   tx: Queryable,
   o: { readonly shopDomain: string; readonly topic: string; readonly webhookId: string },
@@ -92,14 +92,14 @@ async function remember(
   return rowCount === 1;
 }
 
-/** The shop of a webhook. */
+/** The shop of a webhook, and the time of its event. */
 interface About {
   readonly shopId: bigint;
-  /** When the event happened at Shopify; null when it does not say. */
+  /** When the event happened at Shopify; null when the webhook does not say it. */
   readonly at: Date | null;
 }
 
-/** Stores the effect of a verified webhook, in the transaction that remembers it. */
+/** Stores what a verified webhook changes, in the transaction that remembers the webhook. */
 async function storeEffect(tx: Queryable, webhook: Webhook, about: About): Promise<void> {
   switch (webhook.topic) {
     case 'app/uninstalled':
@@ -125,8 +125,8 @@ async function storeEffect(tx: Queryable, webhook: Webhook, about: About): Promi
 }
 
 /**
- * Removes the token, which Shopify has revoked. The connection stays, so that effects with an unknown outcome stay bound
- * to the store. A token that is newer than the event stays, too: the webhook came late, after another install.
+ * Removes the token, because Shopify has revoked it. The connection stays, so that effects with an unknown outcome stay
+ * bound to the store. A token that is newer than the event also stays: the webhook arrived late, after another install.
  */
 async function removeToken(tx: Queryable, { shopId, at }: About): Promise<void> {
   const { rowCount } = await tx.query(
@@ -151,7 +151,10 @@ async function queueRedaction(
   ]);
 }
 
-/** Shopify sends it 48 hours after the app was removed. After another install, the shop works with its data again. */
+/**
+ * Queues the redaction of a shop. Shopify requests it 48 hours after the app was removed. When the app was installed
+ * again in the meantime, nothing is redacted, because the shop works with its data again.
+ */
 async function queueShopRedaction(tx: Queryable, { shopId }: About): Promise<void> {
   await tx.query(
     `insert into shopify_redactions (shop_id)

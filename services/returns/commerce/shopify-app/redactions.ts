@@ -6,18 +6,19 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import { type Loop, startLoop } from '../../../platform/worker.ts';
 import { type Redacted, type RedactionDeps, redactBatch } from '../../redact.ts';
 
-/** How often a process looks for redactions of processes that ended. Milliseconds. */
+/** How often a process searches for redactions of processes that ended. Milliseconds. */
 const EVERY_MS = 60_000;
-/** Maximum number of batches of one step, so that a stop does not wait long and a claim does not expire. */
+/** Maximum number of batches in one step. So a stop does not wait long, and a claim does not expire during a step. */
 const BATCHES = 20;
-/** After this time another process may begin with a redaction again. Longer than a step. Minutes. */
+/** After this time another process may start the redaction again. It is longer than a step. Minutes. */
 const CLAIM_MINUTES = 10;
 
 const ACTOR = create(ActorSchema, systemActor('shopify'));
 
 /**
- * Starts the job that makes the redactions which Shopify requested. A redaction is a row until it is complete, so a crash
- * ends none: after ten minutes another process continues it. Two processes that do the same one do no harm.
+ * Starts the job that does the redactions which Shopify requested. A redaction is a row until it is complete, so a
+ * crash does not lose it: after ten minutes another process continues. Two processes may do the same redaction at the
+ * same time without harm.
  */
 export function startRedactions(o: RedactionDeps & { readonly logger: Logger }): Loop {
   return startLoop({
@@ -35,7 +36,7 @@ interface Redaction {
   readonly orderIds: readonly bigint[] | null;
 }
 
-/** Makes the next redaction, or a part of a large one. Returns false when there is none. */
+/** Does the next redaction, or a part of a large one. Returns false when there is none. */
 export async function redactNext(
   o: RedactionDeps & { readonly logger: Logger },
   signal: AbortSignal,

@@ -1,5 +1,5 @@
 /**
- * What the adapter for Shopify reads and writes. docs/commerce-shopify-install.md says why. Some scopes need Shopify's
+ * The scopes that the adapter for Shopify needs. docs/commerce-shopify-install.md says why. Some scopes need Shopify's
  * approval, and an app without it cannot ask for them: see SHOPIFY_EXTRA_SCOPES.
  */
 export const NEEDED_SCOPES: readonly string[] = [
@@ -15,7 +15,7 @@ export const NEEDED_SCOPES: readonly string[] = [
 /** Maximum length of a list of scopes. Characters. */
 export const SCOPES_MAX = 4_000;
 
-/** The scopes of a list that Shopify sent, separated by commas. */
+/** Returns the scopes in a list that Shopify sent, separated by commas. */
 export function scopesIn(list: string): readonly string[] {
   return list
     .split(',')
@@ -23,7 +23,7 @@ export function scopesIn(list: string): readonly string[] {
     .filter((scope) => scope !== '');
 }
 
-/** The needed scopes that were not granted. A scope to write includes the one to read. */
+/** Returns the needed scopes that the store did not grant. A scope to write includes the scope to read. */
 export function missingScopes(granted: readonly string[]): readonly string[] {
   const isGranted = (scope: string): boolean =>
     granted.includes(scope) || granted.includes(scope.replace(/^read_/, 'write_'));

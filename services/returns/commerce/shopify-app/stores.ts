@@ -4,7 +4,10 @@ import type { Store } from './app.ts';
 import type { Grant } from './token-exchange.ts';
 import { storeGrant } from './token-store.ts';
 
-/** The domain of the store to which a shop is connected, with or without a token; undefined when to none. */
+/**
+ * Returns the domain of the store to which a shop is connected, with or without a token; undefined when it is connected
+ * to none.
+ */
 export async function connectedStore(db: Queryable, shopId: bigint): Promise<string | undefined> {
   const { rows } = await db.query<{ shopDomain: string | null }>(
     'select shop_domain as "shopDomain" from commerce_connections where shop_id = $1 for update',
@@ -25,7 +28,9 @@ export async function isStoreOfOther(
   return rowCount !== 0;
 }
 
-/** Connects a shop to its store, instead of another provider. @throws when the store is another shop's. */
+/**
+ * Connects a shop to its store. The store replaces another provider. @throws when the store belongs to another shop.
+ */
 export async function connectStore(
   tx: Queryable,
   { shopId, shopDomain }: Store,

@@ -4,11 +4,11 @@ import { jsonOf } from '../../../platform/text.ts';
 import type { ShopifyApp, ShopifyAppDeps } from './app.ts';
 import { SCOPES_MAX, scopesIn } from './scopes.ts';
 
-/** Shorter than the deadline of the call to this service. Milliseconds. */
+/** Time limit of an exchange. It is shorter than the deadline of the call to this service. Milliseconds. */
 const EXCHANGE_MS = 8_000;
 /** How long a token is valid if Shopify does not say so. Seconds. */
 const DEFAULT_TTL_S = 3_600;
-/** A longer time is a mistake. Seconds. */
+/** Longer lifetimes in an answer are mistakes. Seconds. */
 const MAX_TTL_S = 366 * 86_400;
 
 const token = z.string().regex(/^[\x21-\x7e]{1,500}$/);
@@ -22,22 +22,25 @@ const tokenAnswer = z.object({
 });
 const refreshAnswer = tokenAnswer.omit({ scope: true });
 
-/** What gets the next access token, and the time limit of the present one. */
+/** What is needed to get the next access token, and the lifetime of the current one. */
 export interface Refresh {
   readonly refreshToken: string;
-  /** Of the access token, from the answer on. Seconds. */
+  /** Lifetime of the access token, from the answer on. Seconds. */
   readonly expiresInS: number;
 }
 
-/** What the merchant granted. */
+/** The tokens that the merchant granted. */
 export interface Grant {
   readonly accessToken: string;
   readonly scopes: readonly string[];
-  /** Undefined for a token that does not expire. */
+  /** Undefined when the access token does not expire. */
   readonly refresh: Refresh | undefined;
 }
 
-/** A refreshed token, or why there is none: Shopify refuses it permanently, or did not answer as documented. */
+/**
+ * A refreshed token, or the reason why there is none. `refused`: Shopify refuses it permanently. `unavailable`: Shopify
+ * did not answer as documented.
+ */
 export type Refreshed =
   | ({ readonly accessToken: string } & Refresh)
   | { readonly failure: 'refused' | 'unavailable' };
@@ -50,9 +53,9 @@ interface Asking {
 type TokenDeps = Pick<ShopifyAppDeps, 'client' | 'logger'>;
 
 /**
- * Exchanges a code for an offline access token that expires. An app for which Shopify issues no such tokens gets one that
- * does not. Returns undefined, and logs why, when Shopify did not answer in time or answered something else. A code is
- * valid once.
+ * Exchanges a code for an offline access token that expires. For some apps Shopify issues only tokens that do not
+ * expire; then it gets one of these. When Shopify does not answer in time, or answers something else, returns undefined
+ * and logs why. A code is valid once.
  *
  * @see https://shopify.dev/docs/apps/build/authentication-authorization/access-tokens/authorization-code-grant
  */
@@ -74,12 +77,12 @@ export async function exchangeCode(
   return { accessToken, scopes: scopesIn(scope), refresh: refresh || undefined };
 }
 
-/** With these Shopify refuses a refresh token: it is unknown, expired or revoked. */
+/** Statuses with which Shopify refuses a refresh token that is unknown, expired or revoked. */
 const REFUSED: ReadonlySet<number> = new Set([400, 401, 403]);
 
 /**
- * Gets the next pair of tokens. Shopify accepts a refresh token again until its replacement is used, so a lost answer
- * loses nothing.
+ * Gets the next pair of tokens. Shopify accepts a refresh token again until its replacement is used. So nothing is lost
+ * when the answer gets lost.
  *
  * @see https://shopify.dev/changelog/more-resilient-refreshes-for-expiring-offline-access-tokens
  */
@@ -94,17 +97,18 @@ export async function refreshToken(
   const parsed = refreshAnswer.safeParse(json);
   if (status === 200 && parsed.success) {
     const { access_token: accessToken, refresh_token, expires_in } = parsed.data;
-    // An answer without them must not end the chain.
+    // When the answer lacks these values, keep the old ones, so that later refreshes are possible.
     const expiresInS = expires_in ?? DEFAULT_TTL_S;
     return { accessToken, refreshToken: refresh_token ?? o.refreshToken, expiresInS };
   }
   deps.logger.warn({ store: o.shopDomain, status }, 'shopify: token not refreshed');
-  // Only an answer of the token endpoint itself is final; a proxy or an outage page answers no JSON.
+  // A refusal is final only when the token endpoint itself sent it. A proxy or an outage page does not answer with
+  // JSON.
   const isRefusal = REFUSED.has(status) && z.object({ error: z.string() }).safeParse(json).success;
   return { failure: isRefusal ? 'refused' : 'unavailable' };
 }
 
-/** Undefined, and logged, without an answer. */
+/** Sends a request. Without an answer, logs this and returns undefined. */
 async function request(
   { client, logger }: TokenDeps,
   { app, shopDomain }: Asking,

@@ -4,11 +4,11 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { Store } from './app.ts';
 import type { Grant, Refresh } from './token-exchange.ts';
 
-// The tokens of stores at Shopify, encrypted. An access token that expires has a refresh token.
+// Stores the tokens of stores at Shopify, encrypted. An access token that expires has a refresh token.
 
 /**
- * Binds an encrypted token to its shop and store, and to its use: a copy in another row or column cannot be decrypted.
- * The code secret is bound to the shop only, so that it stays.
+ * Contexts of the encryption. They bind a token to its shop, store and use: a copy in another row or column cannot be
+ * decrypted. The secret for codes is bound only to the shop, so that it stays valid for another store.
  */
 const CONTEXTS = {
   access: ({ shopId, shopDomain }: Store) => `shopify:${shopId}:${shopDomain}`,
@@ -23,12 +23,15 @@ interface Sealed {
   readonly sealed: Uint8Array;
 }
 
-/** The tokens of a store as they are stored. */
+/** The tokens of a store, in the form in which they are stored. */
 export interface StoredTokens {
   readonly access: Sealed;
-  /** Null: the access token makes the codes of gift cards. */
+  /** The secret for the codes of gift cards. When null, the access token is this secret. */
   readonly code: Sealed | null;
-  /** Milliseconds from now, negative when it has expired; null for a token that does not expire. */
+  /**
+   * Time until the access token expires; negative when it has expired. Null for a token that does not expire.
+   * Milliseconds.
+   */
   readonly expiresInMs: number | null;
   readonly isRefused: boolean;
 }
@@ -42,7 +45,7 @@ interface Row {
   readonly isRefused: boolean;
 }
 
-/** Undefined for a store that gave no token, or whose merchant removed the app. */
+/** Reads the tokens of a store. Undefined when the store gave none, or when its merchant removed the app. */
 export async function loadTokens(
   db: Queryable,
   { shopId, shopDomain }: Store,
@@ -67,13 +70,13 @@ export async function loadTokens(
   };
 }
 
-/** The token for requests, and the secret that makes the codes of gift cards. @throws when the keyring lacks the key. */
+/** Decrypts the access token, and the secret for the codes of gift cards. @throws when the keyring lacks the key. */
 export function openTokens(keyring: Keyring, store: Store, { access, code }: StoredTokens) {
   const accessToken = open(keyring, 'access', store, access);
   return { accessToken, codeSecret: code ? open(keyring, 'code', store, code) : accessToken };
 }
 
-/** Stores the tokens of an install. The secret for codes stays, so that gift cards keep theirs. */
+/** Stores the tokens of an install. Keeps the secret for codes, so that gift cards keep their codes. */
 export async function storeGrant(
   tx: Queryable,
   keyring: Keyring,
@@ -103,15 +106,15 @@ export async function storeGrant(
 /** The right of one process to refresh the token of a store. */
 export interface RefreshClaim {
   readonly refreshToken: string;
-  /** As stored: identifies the pair. */
+  /** The stored form of the refresh token. It identifies the pair of tokens. */
   readonly sealed: Uint8Array;
 }
 
 /**
- * Claims the refresh of a store for some time. Undefined when another process has it or has refreshed the token, when it
- * is too early after a failure, and for a token that does not expire.
+ * Claims the refresh of a store's token for some time. Undefined in these cases: another process has the claim or has
+ * refreshed the token, it is too early after a failure, or the token does not expire.
  *
- * @param o.beforeMs how long before its end a token is refreshed.
+ * @param o.beforeMs how long before its expiry a token is refreshed.
  */
 export async function claimRefresh(
   db: Queryable,
@@ -130,7 +133,9 @@ export async function claimRefresh(
   return { refreshToken: open(keyring, 'refresh', o.store, row), sealed: row.sealed };
 }
 
-/** Stores a new pair in the place of the claimed one. Nothing is stored after another install, or without the app. */
+/**
+ * Replaces the claimed pair by a new one. Stores nothing when the app was installed again or removed in the meantime.
+ */
 export async function storeRefreshed(
   db: Queryable,
   keyring: Keyring,
@@ -143,7 +148,7 @@ export async function storeRefreshed(
   const { store, claim, next } = o;
   const access = seal(keyring, 'access', store, next.accessToken);
   const refresh = seal(keyring, 'refresh', store, next.refreshToken);
-  // created_at stays the time of the install: a late webhook of an earlier removal is compared with it.
+  // Keep created_at, the time of the install. A late webhook about an earlier removal is compared with it.
   await db.query(
     `update shopify_tokens
         set key_id = $3, sealed = $4, expires_at = now() + $5::float8 * interval '1 second',
@@ -162,7 +167,7 @@ export async function storeRefreshed(
   );
 }
 
-/** Records a failed refresh: nobody asks again for some time. */
+/** Records a failed refresh, so that no process asks Shopify again for some time. */
 export async function recordRefreshFailure(
   db: Queryable,
   o: {
@@ -181,7 +186,7 @@ export async function recordRefreshFailure(
   );
 }
 
-/** Records that an access token is not valid any more, if it can be refreshed. */
+/** Records that an access token is no longer valid, if it can be refreshed. */
 export async function expireToken(
   db: Queryable,
   { store, tokens }: { readonly store: Store; readonly tokens: StoredTokens },
@@ -193,7 +198,7 @@ export async function expireToken(
   );
 }
 
-/** Stores whose tokens were not refreshed for some days, so that their refresh tokens would expire. */
+/** Returns stores whose tokens were not refreshed for some days. Their refresh tokens would expire. */
 export async function staleStores(
   db: Queryable,
   o: { readonly days: number; readonly limit: number },

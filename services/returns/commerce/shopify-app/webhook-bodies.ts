@@ -9,7 +9,8 @@ const orders = z.array(id).max(ORDERS_MAX).default([]);
 const store = { shop_domain: z.string() };
 
 /**
- * The webhooks that are handled, as far as they are read. Each body names its store, except those about orders.
+ * The webhooks that this service handles. The schemas have only the fields that it reads. Each body names its store,
+ * except those about orders.
  *
  * @see https://shopify.dev/docs/apps/build/compliance/privacy-law-compliance
  */
@@ -59,7 +60,7 @@ export function isHandled(topic: string): boolean {
   return TOPICS.has(topic);
 }
 
-/** The webhook of a handled topic; undefined when its body is not as documented. */
+/** Parses a webhook of a handled topic. Undefined when its body is not as documented. */
 export function parseWebhook(topic: string, body: Uint8Array): Webhook | undefined {
   try {
     return webhook.parse({ topic, body: JSON.parse(Buffer.from(body).toString('utf8')) });

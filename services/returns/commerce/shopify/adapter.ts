@@ -16,19 +16,20 @@ import { createRefund, findRefund } from './refund.ts';
 import { adjustStock, findRestock, KEY_KEPT_MS } from './restock.ts';
 
 /**
- * Shopify's search shows new drafts and gift cards late, and does not say how late. Three minutes are far more than what
- * is usual, and leave time for another attempt in the 15 minutes of processing. Milliseconds.
+ * Time after which an effect that the search does not find was not made. Shopify's search shows new drafts and gift
+ * cards late, and Shopify does not say how late. Three minutes are much longer than usual, and leave time for another
+ * attempt in the 15 minutes of processing. Milliseconds.
  */
 const SETTLED_AFTER_MS = 180_000;
 
 export interface ShopifyCommerceOptions {
   readonly client: ShopifyClient;
   readonly shopDomain: string;
-  /** The present token, and the secret for codes. @throws CommerceFailure unsent, when there is none. */
+  /** Returns the current token, and the secret for codes. @throws CommerceFailure unsent, when there is none. */
   readonly access: () => Promise<Omit<ShopifyShop, 'shopDomain'>>;
-  /** Is called with a token that Shopify did not accept, so that it is refreshed. */
+  /** Called with a token that Shopify did not accept, so that it is refreshed. */
   readonly onRejected?: (accessToken: string) => Promise<void>;
-  /** Whether no money may move. Then only a development store is used. */
+  /** Whether no money may move. Then the adapter only uses a development store. */
   readonly sandbox: boolean;
 }
 
@@ -62,7 +63,7 @@ const FIND: Readonly<Record<EffectKind, Act<Effect | undefined>>> = {
   order_cancel: findCancelledOrder,
 };
 
-/** Requests effects of a Shopify shop. See docs/commerce-shopify.md. */
+/** Creates the provider for a Shopify store. See docs/commerce-shopify.md. */
 export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvider {
   const { shopDomain } = o;
   const client = reporting(o);
@@ -88,7 +89,7 @@ export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvid
   };
 }
 
-/** Reports tokens that Shopify does not accept. */
+/** Calls `onRejected` for tokens that Shopify does not accept. */
 function reporting({ client, onRejected }: ShopifyCommerceOptions): ShopifyClient {
   return {
     close: client.close,
@@ -96,7 +97,7 @@ function reporting({ client, onRejected }: ShopifyCommerceOptions): ShopifyClien
       try {
         return await client.run(asked);
       } catch (error) {
-        // If the report is lost, the next answer repeats it.
+        // Ignore a failed report. The next answer causes another one.
         if (error instanceof Unauthorized)
           await onRejected?.(asked.shop.accessToken).catch(() => {});
         throw error;
@@ -105,7 +106,7 @@ function reporting({ client, onRejected }: ShopifyCommerceOptions): ShopifyClien
   };
 }
 
-/** Notices whether a mutation may have reached Shopify. Queries have no effect. */
+/** Notes whether a mutation may have reached Shopify. Queries have no effect. */
 function watch(client: ShopifyClient) {
   let mutated = false;
   const watched: ShopifyClient = {
@@ -125,14 +126,17 @@ function watch(client: ShopifyClient) {
   return { client: watched, hasMutated: () => mutated };
 }
 
-/** The failure of a request that has only read, so that nothing can have been made. */
+/** Converts the failure of a request that only read. It cannot have made anything. */
 function unsent(error: unknown): unknown {
   if (!(error instanceof CommerceFailure) || error.kind === 'final') return error;
   const { kind, message, cause, retryAfterMs } = error;
   return new CommerceFailure(kind, message, { cause, retryAfterMs, isUnsent: true });
 }
 
-/** @throws CommerceFailure final, because a sandbox must not move money. */
+/**
+ * Checks the store of a sandbox shop. @throws CommerceFailure final for other stores, because a sandbox must not move
+ * money.
+ */
 async function requireDevelopmentStore(
   client: ShopifyClient,
   shop: ShopifyShop,

@@ -1,17 +1,20 @@
 import { CommerceFailure } from '../provider.ts';
 import { textOf, type UserErrors } from './shapes.ts';
 
-/** These do not say that the request had no effect. */
+/** Codes of errors after which the request may still have had its effect. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'IDEMPOTENCY_CONCURRENT_REQUEST',
   'IDEMPOTENCY_KEY_PARAMETER_MISMATCH',
   'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED',
   'INTERNAL_ERROR',
 ]);
-/** Shopify gives some errors no code. These words in their text mean that they are transient. */
+/** Some errors of Shopify have no code. These words in the text of an error mean that it is transient. */
 const TRANSIENT_TEXT = /idempoten|try again|in progress|temporar|internal error/i;
 
-/** @throws CommerceFailure when there are errors: final when a repetition would fail again, and transient otherwise. */
+/**
+ * Rejects an answer that has errors. @throws CommerceFailure: final when a repeat would fail again, otherwise
+ * transient.
+ */
 export function rejectUserErrors(errors: UserErrors): void {
   const [error] = errors;
   if (!error) return;
@@ -22,7 +25,10 @@ export function rejectUserErrors(errors: UserErrors): void {
   throw new CommerceFailure(isTransient ? 'passing' : 'final', `Shopify: ${why}`);
 }
 
-/** What an answer must have. @throws CommerceFailure transient, because the request may have had its effect. */
+/**
+ * Returns a part that an answer must have. @throws CommerceFailure transient, because the request may have had its
+ * effect.
+ */
 export function required<T>(value: T | null | undefined, what: string): T {
   if (value !== null && value !== undefined) return value;
   throw new CommerceFailure('passing', `Shopify: its answer has no ${what}`);

@@ -6,7 +6,7 @@ import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf } from './ids.ts';
 import { timeOf, userErrors } from './shapes.ts';
 
-/** Shopify cancels an order in the background. How often, and with which pause, the order is read again. */
+/** How often the order is read again, and the pause in between, because Shopify cancels orders in the background. */
 const READS = 8;
 const READ_EVERY_MS = 500;
 
@@ -41,7 +41,7 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** The cancellation of the exchange order. An order is cancelled at most once, so it needs no key. */
+/** Finds the cancellation of the exchange order. It needs no key, because an order is cancelled at most once. */
 export async function findCancelledOrder(
   client: ShopifyClient,
   shop: ShopifyShop,
@@ -52,11 +52,11 @@ export async function findCancelledOrder(
 }
 
 /**
- * Cancels the exchange order, and waits until it is cancelled. Its goods go back to stock. Nothing is refunded, because
- * the shopper paid with the returned goods.
+ * Cancels the exchange order, and waits until it is cancelled. Its goods go back into stock. Nothing is refunded,
+ * because the shopper paid with the returned goods.
  *
- * @throws CommerceFailure final for an order that does not exist, or that Shopify does not cancel, such as a shipped one;
- *   transient while it is not cancelled yet.
+ * @throws CommerceFailure final for an order that does not exist, or that Shopify does not cancel, such as a shipped
+ *   one; transient while the order is not cancelled yet.
  */
 export async function cancelOrder(
   client: ShopifyClient,
@@ -74,7 +74,7 @@ export async function cancelOrder(
     if (reads > 0) await sleep(READ_EVERY_MS, undefined, { signal });
     const made = await findCancelledOrder(client, shop, { request, signal });
     if (made) return made;
-    // An earlier request may have cancelled it, so its errors count only now.
+    // The order is not cancelled, so the errors count. If an earlier request had cancelled it, they would not.
     rejectUserErrors(errors);
   }
   throw new CommerceFailure('passing', 'Shopify: the order is not cancelled yet');

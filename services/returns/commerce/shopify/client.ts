@@ -19,32 +19,32 @@ import { type Bucket, createBucket } from './throttle.ts';
 export const SHOPIFY_API_VERSION = '2026-10';
 
 const USER_AGENT = 'Returns-Management-Service/1 (commerce)';
-/** Maximum number of shops whose points are in memory. */
+/** Maximum number of shops for which the rate limit is in memory. */
 const MAX_BUCKETS = 1_000;
 
-/** A GraphQL operation, and the shape of its `data`. */
+/** A GraphQL operation, and the schema of its `data`. */
 export interface Operation<S extends z.ZodType> {
-  /** The name in `text`. */
+  /** Name of the operation in `text`. */
   readonly name: string;
   readonly text: string;
   readonly data: S;
 }
 
-/** A shop, and the offline token that it gave the app. */
+/** A store, and the offline token that it gave the app. */
 export interface ShopifyShop {
   /** Such as `example.myshopify.com`. */
   readonly shopDomain: string;
   readonly accessToken: string;
-  /** Makes the codes of gift cards. It stays when the token is refreshed. */
+  /** The secret from which the codes of gift cards are derived. It stays the same when the token is refreshed. */
   readonly codeSecret: string;
 }
 
-/** The client of the Admin API. It connects to public addresses only, and keeps the rate limit of each shop. */
+/** The client of the Admin API. It connects only to public addresses, and respects the rate limit of each shop. */
 export interface ShopifyClient {
   /**
    * Sends one operation.
    *
-   * @throws CommerceFailure always transient: a request without a valid answer may have had its effect.
+   * @throws CommerceFailure always transient, because a request without a valid answer may have had its effect.
    */
   run<S extends z.ZodType>(o: {
     readonly shop: ShopifyShop;
@@ -60,7 +60,7 @@ export interface ShopifyClientOptions extends CommerceClientOptions {
   readonly origin?: string;
 }
 
-/** Shopify does not accept the token: it has expired, was revoked, or the app was removed. */
+/** Shopify does not accept the token: it has expired or was revoked, or the app was removed. */
 export class Unauthorized extends CommerceFailure {}
 
 const envelope = z.object({
@@ -87,7 +87,7 @@ const envelope = z.object({
     .optional(),
 });
 
-/** Opens a client. Several shops may share it; each has its own rate limit. */
+/** Creates a client. Several shops may share it. Each has its own rate limit. */
 export function createShopifyClient(o: ShopifyClientOptions): ShopifyClient {
   const http = createCommerceClient(o);
   const buckets = new Map<string, Bucket>();
@@ -133,7 +133,8 @@ function read<S extends z.ZodType>(
   bucket: Bucket,
 ): z.infer<S> {
   const { status } = answer;
-  // An uninstalled app gets 401, a closed shop 402, 403, 404 or 423. All can be put right, so nothing is given up here.
+  // A store without the app answers 401, a closed store 402, 403, 404 or 423. The merchant can correct all of these, so
+  // none is a final failure.
   if (status === 401) throw new Unauthorized('passing', 'Shopify: it answered 401');
   if (status !== 200) {
     throw passing(`it answered ${status}`, { retryAfterMs: pauseOf(answer) });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Operation } from './client.ts';
 import { presentment, userErrors } from './shapes.ts';
 
-/** More drafts with one key are not expected. */
+/** Maximum number of drafts with one key that are read. Usually there is one. */
 const MAX_DRAFTS = 20;
 
 const DRAFT = `
@@ -45,7 +45,7 @@ ${DRAFT}`,
   data: z.object({ draftOrders: z.object({ nodes: z.array(draft) }) }),
 } satisfies Operation<z.ZodType>;
 
-/** One draft by its id: not from the search index. */
+/** Reads one draft by its id, and not from the search index. */
 export const READ_DRAFT = {
   name: 'ReadDraft',
   text: `

@@ -25,7 +25,9 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** Finds the order that a draft with the tag of the key has become. A draft is an order only after it was completed. */
+/**
+ * Finds the exchange order of a key. Its draft has the key as a tag, and becomes an order only when it is completed.
+ */
 export async function findExchangeOrder(
   client: ShopifyClient,
   shop: ShopifyShop,
@@ -36,8 +38,8 @@ export async function findExchangeOrder(
 }
 
 /**
- * Makes a paid order of the exchange goods, for the shopper and the address of the returned order. An earlier request
- * may have stopped between the draft and its completion. Then its draft is completed.
+ * Makes a paid order of the exchange goods, for the shopper and the address of the original order. When an earlier
+ * request stopped between the draft and its completion, completes its draft.
  *
  * @throws CommerceFailure final, when the draft does not cost what the shopper has paid with the returned goods.
  */
@@ -53,7 +55,10 @@ export async function createExchangeOrder(
   return complete(client, shop, { id: draft.id, signal: asked.signal });
 }
 
-/** Of several drafts the one that is an order, otherwise the oldest: each process completes the same one. */
+/**
+ * Finds the draft of a key. Of several, it is the one that became an order, or else the oldest. So each process
+ * completes the same draft.
+ */
 async function findDraft(
   client: ShopifyClient,
   shop: ShopifyShop,
@@ -90,7 +95,7 @@ async function complete(
   const done = await client.run({ shop, operation: COMPLETE_DRAFT, variables, signal });
   const payload = required(done.draftOrderComplete, 'draftOrderComplete');
   if (payload.userErrors.length > 0) {
-    // An earlier request may have completed it.
+    // An earlier request may have completed the draft.
     const { draftOrder } = await client.run({ shop, operation: READ_DRAFT, variables, signal });
     if (draftOrder?.order) return effectOf(draftOrder.order);
     rejectUserErrors(payload.userErrors);
@@ -101,8 +106,8 @@ async function complete(
 type Recipient = NonNullable<z.infer<typeof RECIPIENT.data>['order']>;
 
 /**
- * The returned goods pay for the new ones. So each new item has its net price from the return, tax included, and
- * Shopify adds neither tax nor shipping.
+ * The draft of an exchange order. The returned goods pay for the new ones. So each new item has its net price from the
+ * return, tax included, and Shopify adds neither tax nor shipping.
  */
 function draftInput(request: EffectRequest, { email, customer, shippingAddress }: Recipient) {
   const { countryCodeV2, ...address } = shippingAddress ?? { countryCodeV2: null };
@@ -143,7 +148,7 @@ function requireTotal({ totalPriceSet }: Draft, { amount, currency }: EffectRequ
   throw new CommerceFailure('final', `Shopify: ${why}`);
 }
 
-/** Tags have at most 40 characters, and the search reads `:` as an operator. */
+/** The tag of a key. It is a hash, because tags have at most 40 characters, and the search reads `:` as an operator. */
 function tagOf(key: string): string {
   const digest = createHash('sha256').update(key).digest('hex');
   return `rms-exchange-${digest.slice(0, 24)}`;

@@ -6,9 +6,9 @@ import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf } from './ids.ts';
 import { money, textOf, timeOf, userErrors } from './shapes.ts';
 
-/** Newest first. A shopper with more gift cards since the request is not expected. */
+/** Maximum number of a shopper's gift cards that are read, newest first. More since the request are not expected. */
 const MAX_CARDS = 50;
-/** A code has 8 to 20 of the letters a to z and digits. */
+/** Length of a code. Shopify allows 8 to 20 characters: letters a to z, and digits. */
 const CODE_LENGTH = 20;
 
 const GIFT_CARD = `
@@ -69,8 +69,8 @@ interface Asked {
 }
 
 /**
- * Finds the gift card that has the key in its note, by its code and among those of the shopper. The code is another
- * one if the app was removed and installed again.
+ * Finds the gift card that has the key in its note: by its code, and among the cards of the shopper. The code differs
+ * when the app was removed and installed again.
  */
 export async function findGiftCard(
   client: ShopifyClient,
@@ -83,7 +83,7 @@ export async function findGiftCard(
 
 /**
  * Makes a gift card for the shopper of the order. Its code is derived from the key, and codes are unique at Shopify. So
- * Shopify rejects a second card for the same key, even while its search does not find the first.
+ * Shopify rejects a second card for the same key, even while its search does not find the first one.
  */
 export async function createGiftCard(
   client: ShopifyClient,
@@ -112,7 +112,7 @@ export async function createGiftCard(
   return effectOf(required(payload.giftCard, 'giftCard'));
 }
 
-/** The global id of the shopper; undefined for an order without one. */
+/** Returns the global id of the shopper; undefined when the order has none. */
 async function shopperOf(
   client: ShopifyClient,
   shop: ShopifyShop,
@@ -136,7 +136,9 @@ async function search(
   return found && effectOf(found);
 }
 
-/** A code that nobody can guess without the secret, and that is the same for each request with the key. */
+/**
+ * Returns the code for a key. Nobody can guess it without the secret, and it is the same for each request with the key.
+ */
 function codeOf({ codeSecret }: ShopifyShop, key: string): string {
   const digest = createHmac('sha256', codeSecret).update(`gift-card ${key}`).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-CODE_LENGTH).padStart(CODE_LENGTH, '0');

@@ -2,21 +2,19 @@ import { createHash } from 'node:crypto';
 import { MAX_ID } from '../../../platform/ids.ts';
 import { CommerceFailure } from '../provider.ts';
 
-/** Writes a number as the global id of Shopify, such as `gid://shopify/Order/445`. */
+/** Returns the global id of Shopify for a number, such as `gid://shopify/Order/445`. */
 export function gidOf(type: string, id: bigint): string {
   return `gid://shopify/${type}/${id}`;
 }
 
-/** The number at the end of a global id. @throws CommerceFailure transient, when there is none. */
+/** Returns the number at the end of a global id. @throws CommerceFailure transient, when there is none. */
 export function numberOf(gid: string): string {
   const [, number] = /\/([1-9]\d{0,15})$/.exec(gid) ?? [];
   if (number !== undefined && BigInt(number) <= MAX_ID) return number;
   throw new CommerceFailure('passing', 'Shopify: its answer has an invalid id');
 }
 
-/**
- * A UUID (version 8) that is always the same for a key, because a repeated request must have the same one.
- */
+/** Returns the UUID (version 8) of a key. It is always the same, because a repeated request must have the same one. */
 export function uuidOf(key: string): string {
   const hex = createHash('sha256').update(key).digest('hex');
   const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16);

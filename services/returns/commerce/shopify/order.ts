@@ -5,13 +5,13 @@ import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
 import { both, textOf } from './shapes.ts';
 
-/** A query costs at most 1,000 points, and a line about six. */
+/** Number of lines on a page. A query may cost at most 1,000 points, and a line costs about six. */
 const PAGE_LINES = 100;
-/** Larger orders are rejected. */
+/** Maximum number of pages. Larger orders are rejected. */
 const MAX_PAGES = 5;
-/** Names are unique, but the search also finds similar ones. */
+/** Maximum number of orders in a search. Names are unique, but the search also finds similar ones. */
 const MAX_ORDERS = 10;
-/** Anything else could be read as an operator of the search. */
+/** Names that can be searched for. Other characters could be operators of the search. */
 const NAME = /^[\p{L}\p{N}#._ -]{1,50}$/u;
 
 export const ORDERS_BY_NAME = {
@@ -127,7 +127,7 @@ async function linesOf(
   throw new CommerceFailure('final', `Shopify: the order has more than ${lines.length} lines`);
 }
 
-/** Shopify rounds the price of a unit. A deleted product or variant has no id. */
+/** Converts a line. Shopify has rounded the price of a unit. A deleted product or variant has no id. */
 function lineOf(line: ReadLine): FoundLine {
   const { shopMoney, presentmentMoney } = line.discountedUnitPriceAfterAllDiscountsSet;
   return {

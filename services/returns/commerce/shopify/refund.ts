@@ -6,9 +6,9 @@ import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf, uuidOf } from './ids.ts';
 import { presentment, textOf, timeOf, userErrors } from './shapes.ts';
 
-/** More refunds of one order are not looked through. Shopify keeps them oldest first. */
+/** Maximum number of refunds of an order that are searched. Shopify lists the oldest first. */
 const MAX_REFUNDS = 100;
-/** A refund has one transaction for each payment of the order. */
+/** Maximum number of transactions in a refund. It has one for each payment of the order. */
 const MAX_TRANSACTIONS = 10;
 
 const REFUND = `
@@ -33,7 +33,7 @@ const refund = z.object({
 });
 type Refund = z.infer<typeof refund>;
 
-/** Only notes: with the transactions of each refund, one query would cost more than Shopify allows. */
+/** Reads only the notes. With the transactions of each refund, the query would cost more than Shopify allows. */
 export const LIST_REFUNDS = {
   name: 'ListRefunds',
   text: `
@@ -107,7 +107,7 @@ ${REFUND}`,
   }),
 } satisfies Operation<z.ZodType>;
 
-/** Finds the refund that has the key in its note. The refunds of an order are read from the order, not from an index. */
+/** Finds the refund that has the key in its note. Refunds are read from their order, and not from a search index. */
 export async function findRefund(
   client: ShopifyClient,
   shop: ShopifyShop,
@@ -130,7 +130,8 @@ export async function findRefund(
  * Refunds the amount to the payments of the order, in the order in which Shopify suggests them. The returned lines are
  * recorded as refunded, and are not restocked.
  *
- * @throws CommerceFailure final, when the order does not exist, has another currency or less than the amount is left.
+ * @throws CommerceFailure final, when the order does not exist, has another currency, or when less than the amount is
+ *   left.
  */
 export async function createRefund(
   client: ShopifyClient,
@@ -196,7 +197,10 @@ function transactionsOf(
   throw new CommerceFailure('final', `Shopify: ${why}`);
 }
 
-/** A refund whose transaction failed has moved less money than requested, and its amount says so. */
+/**
+ * Converts a refund to an effect. When one of its transactions failed, it has moved less money than was requested. The
+ * amount of the effect is what was moved.
+ */
 function effectOf(made: Refund, { currency }: EffectRequest): Effect {
   const moved = made.transactions.nodes.filter(
     ({ status }) => status !== 'FAILURE' && status !== 'ERROR',

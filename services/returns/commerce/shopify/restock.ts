@@ -6,13 +6,13 @@ import { gidOf, uuidOf } from './ids.ts';
 import { textOf, timeOf, userErrors } from './shapes.ts';
 
 /**
- * How long Shopify is trusted to know an idempotency key. It does not say how long it keeps one; a day is usual.
- * Milliseconds.
+ * How long this service relies on Shopify to recognize an idempotency key. Shopify does not say how long it keeps one;
+ * a day is usual. Milliseconds.
  */
 export const KEY_KEPT_MS = 12 * 3_600_000;
-/** A query of more lines would cost more points than Shopify allows. */
+/** Maximum number of lines in a query. More would cost more points than Shopify allows. */
 const MAX_LINES = 200;
-/** The id of an effect without an adjustment, because Shopify counts no stock of the goods. */
+/** The id of an effect that adjusted nothing, because Shopify does not count the stock of these goods. */
 const NOT_COUNTED = 'not-counted';
 const MAX_ID_LENGTH = 191;
 
@@ -38,7 +38,7 @@ query StockOfLines($lines: [ID!]!) {
   }),
 } satisfies Operation<z.ZodType>;
 
-/** Without an id: the primary location of the shop. */
+/** Reads the location for goods without one: the primary location of the shop. */
 export const PRIMARY_LOCATION = {
   name: 'PrimaryLocation',
   text: 'query PrimaryLocation { location { id } }',
@@ -69,17 +69,20 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** Shopify cannot find an adjustment by a key. A request with the same key gets the first result. */
+/**
+ * Finds nothing, because Shopify cannot find an adjustment by its key. A repeated request with the key gets the first
+ * result.
+ */
 export async function findRestock(): Promise<undefined> {
   return undefined;
 }
 
 /**
- * Adds the goods to the available stock, each at its location, or at the primary one. Goods whose variant was deleted, or
- * whose stock Shopify does not count, are left out.
+ * Adds the goods to the available stock, each at its location, or else at the primary one. Goods whose variant was
+ * deleted are left out. So are goods whose stock Shopify does not count.
  *
- * @throws CommerceFailure final, when Shopify rejects an adjustment, for example of goods that are not stocked at the
- *   location.
+ * @throws CommerceFailure final, when Shopify rejects an adjustment, for example because the location does not stock
+ *   the goods.
  */
 export async function adjustStock(
   client: ShopifyClient,
@@ -110,7 +113,7 @@ export async function adjustStock(
   return effectOf(request, required(payload.inventoryAdjustmentGroup, 'inventoryAdjustmentGroup'));
 }
 
-/** The inventory items whose stock Shopify counts, by the provider's id of the order line. */
+/** Returns the inventory items whose stock Shopify counts, by the provider's id of the order line. */
 async function countedItems(
   client: ShopifyClient,
   shop: ShopifyShop,
@@ -139,7 +142,10 @@ async function primaryLocation(
   return required((await client.run(asked)).location, 'location').id;
 }
 
-/** One change for each item and location, always in the same order: a repeated key must have the same content. */
+/**
+ * Returns one change for each item and location. The order is always the same, because a repeated key must come with
+ * the same content.
+ */
 function changesOf(
   stock: readonly RestockLine[],
   { items, primary }: { readonly items: ReadonlyMap<bigint, string>; readonly primary: string },
@@ -152,7 +158,7 @@ function changesOf(
     const delta = (changes.get(name)?.delta ?? 0) + quantity;
     changes.set(name, { inventoryItemId, locationId, delta });
   }
-  // Without a comparison, because sales change the quantity at any time.
+  // The change has no expected quantity, because sales change the quantity at any time.
   return [...changes.entries()]
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .map(([, change]) => ({ ...change, changeFromQuantity: null }));

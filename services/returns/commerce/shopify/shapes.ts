@@ -7,30 +7,30 @@ export const money = z.object({
 });
 export type Money = z.infer<typeof money>;
 
-/** An amount in the currency that the shopper paid in. */
+/** An amount in the currency in which the shopper paid. */
 export const presentment = z.object({ presentmentMoney: money });
 
 /** An amount in both currencies of an order. */
 export const both = z.object({ presentmentMoney: money, shopMoney: money });
 
-/** `userErrors` of a mutation. Some types of errors have no code. */
+/** The `userErrors` of a mutation. Some types of errors have no code. */
 export const userErrors = z.array(z.object({ message: z.string(), code: z.string().nullish() }));
 export type UserErrors = z.infer<typeof userErrors>;
 
-/** The time that Shopify sent; undefined when it is not a time. */
+/** Parses a time of Shopify. Undefined when the text is no time. */
 export function timeOf(text: string | null): Date | undefined {
   const time = new Date(text ?? Number.NaN);
   return Number.isNaN(time.getTime()) ? undefined : time;
 }
 
-/** A text that Shopify sent, safe to store and to show. At most 500 characters. */
+/** Makes a text of Shopify safe to store and to show. It has at most 500 characters. */
 export function textOf(text: string): string {
   return printable(text, 500);
 }
 
 /**
- * The permanent domain of a store. Requests with the client secret go to it, so nothing else may pass: no port, no user,
- * no other host.
+ * Matches the permanent domain of a store. Requests with the client secret are sent to it, so nothing else may match:
+ * no port, no user, no other host.
  */
 const SHOP_DOMAIN = /^[a-z0-9][a-z0-9-]{0,59}\.myshopify\.com$/;
 

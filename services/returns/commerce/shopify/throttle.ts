@@ -1,29 +1,29 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CommerceFailure } from '../provider.ts';
 
-/** `extensions.cost.throttleStatus` of an answer: points, and points per second. */
+/** The rate limit in an answer (`extensions.cost.throttleStatus`): points, and points per second. */
 export interface ThrottleStatus {
   readonly maximumAvailable: number;
   readonly currentlyAvailable: number;
   readonly restoreRate: number;
 }
 
-/** The points of one shop, as its newest answer said, and what each operation requests. */
+/** The points that a shop has left by its newest answer, and the points that each operation costs. */
 export interface Bucket {
-  /** Waits until the operation can be paid. @throws CommerceFailure when that takes too long. */
+  /** Waits until the points are enough for the operation. @throws CommerceFailure when this takes too long. */
   afford(operation: string, signal: AbortSignal): Promise<void>;
-  /** Records what an answer said about the cost. */
+  /** Records the cost in an answer. */
   record(operation: string, cost: number, status: ThrottleStatus): void;
-  /** The time until the operation can be paid. Milliseconds. */
+  /** Returns the time until the points are enough for the operation. Milliseconds. */
   pauseFor(operation: string): number;
 }
 
-/** A longer wait would use up the deadline of the call. Milliseconds. */
+/** Maximum wait. A longer one would use up the deadline of the call. Milliseconds. */
 const MAX_WAIT_MS = 2_000;
-/** An operation that was not sent yet is assumed to cost as much. Points. */
+/** Assumed cost of an operation that was not sent yet. Points. */
 const UNKNOWN_COST = 50;
 
-/** Without an answer, the bucket counts as full. */
+/** Creates the points of a shop. Until the first answer, they count as complete. */
 export function createBucket(): Bucket {
   const costs = new Map<string, number>();
   let newest: { readonly status: ThrottleStatus; readonly at: number } | undefined;
