@@ -87,8 +87,8 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
 }
 
 /**
- * The newest inspections of the line items of an earlier call, with the long texts of this call where they are the same;
- * undefined when a line item has none, because its inspection was deleted after a crash.
+ * Returns the newest inspections of the line items of an earlier call. They have the long texts of this call where the
+ * hashes are equal. Undefined when a line item has no inspection, because it was deleted after a crash.
  */
 async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefined> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);

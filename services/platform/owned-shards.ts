@@ -64,8 +64,8 @@ export class OwnedShards {
   }
 
   /**
-   * Marks shards for the handover, so that this process keeps `share` of them. Removes marked shards without work in
-   * flight, and returns their leases.
+   * Marks shards for the handover, so that this process keeps `share` of them. Removes marked shards without work
+   * in flight, and returns their leases.
    */
   takeExtra(share: number): LeaseTokens {
     const extra = this.size - share;

@@ -14,8 +14,8 @@ import { RecordBatches } from './record-batches.ts';
 /** Maximum number of received records of a partition that are not handled. At this number, fetching stops. */
 const MAX_OPEN = 1_000;
 /**
- * Maximum number of bytes of such records, over all partitions, because events may be large. Excludes the fetch in
- * flight.
+ * Maximum number of bytes of such records, over all partitions, because events may be large. Excludes the fetch
+ * in flight.
  */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const CAPACITY_CHECK_MS = 20;
