@@ -97,7 +97,8 @@ export async function refreshToken(
   const parsed = refreshAnswer.safeParse(json);
   if (status === 200 && parsed.success) {
     const { access_token: accessToken, refresh_token, expires_in } = parsed.data;
-    // An answer without these values must not end the refreshes: keep the old refresh token, and use the default lifetime.
+    // An answer without these values must not end the refreshes. So keep the old refresh token, and use the default
+    // lifetime.
     const expiresInS = expires_in ?? DEFAULT_TTL_S;
     return { accessToken, refreshToken: refresh_token ?? o.refreshToken, expiresInS };
   }
