@@ -113,9 +113,9 @@ async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle |
 }
 
 /**
- * Does the same as {@link findObstacle}, but only for what the commerce provider reported of the order. A return for
- * which it finds an obstacle must not be paid. The caller must hold the row lock of the return. To record what the
- * provider reports, a transaction needs this lock, too.
+ * Returns the first obstacle that {@link findObstacle} would find, but only for what the commerce provider reported of
+ * the order. Locks nothing. A return with such an obstacle must not be paid. The caller must hold the row lock of the
+ * return. To record what the provider reports, a transaction needs this lock, too.
  */
 export async function findObstacleThere(
   tx: Queryable,
