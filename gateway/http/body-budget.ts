@@ -24,7 +24,7 @@ export const BODY_BUDGET: BodyBudgetSizes = {
   caller: 32 * MIB,
 };
 
-/** A larger response is never sent, whatever else is in memory. Bytes. */
+/** Maximum size of a response. A larger one is never sent, even when nothing else is in memory. Bytes. */
 export const RESPONSE_BYTES_MAX = 56 * MIB;
 
 /** Responses count until the client has read them. A shop may have two of the largest responses. */

@@ -165,13 +165,16 @@ function unauthorizedText({ role }: Rights, tool: Tool): string {
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can ask the operator for a role that has the permission.`;
 }
 
-/** The response of a shorter result is never too large. Characters. */
+/** A result up to this length is never too large for a response. Characters. */
 const SHORT = 1024 * 1024;
-/** The rest of a response, besides the result. Bytes. */
+/** Maximum size of the other parts of a response. Bytes. */
 const ENVELOPE = 64 * 1024;
 const TOO_LARGE = `The result is larger than ${RESPONSE_BYTES_MAX / 1024 / 1024} MiB, so it cannot be sent. Request detail summary, or tell the user to read the return over the REST API.`;
 
-/** A result that is too large for any response is an error: with a 429 the assistant would call again and again. */
+/**
+ * Returns a result, or an error when it is too large for any response: after a 429 the assistant would call again and
+ * again.
+ */
 function successResult(output: ToolOutput): CallToolResult {
   const text = JSON.stringify(output);
   if (text.length > SHORT && responseBytes(text) > RESPONSE_BYTES_MAX)
@@ -179,7 +182,9 @@ function successResult(output: ToolOutput): CallToolResult {
   return { content: [{ type: 'text', text }], structuredContent: output };
 }
 
-/** The response has the result twice: as an object, and as a text, in which quotes are escaped once more. */
+/**
+ * The size of a response. It has the result twice: as an object, and as a text, in which quotes are escaped once more.
+ */
 function responseBytes(text: string): number {
   return Buffer.byteLength(text) + Buffer.byteLength(JSON.stringify(text)) + ENVELOPE;
 }

@@ -15,8 +15,9 @@ const USER_ID = /^[1-9]\d{0,15}$/;
 const ABOUT_MEMBERS = /member|change_role/;
 
 /**
- * The users of $2 that are members of the shop $1, or were removed from it. A rejected request has an entry with any
- * user id that its caller chose. So without this condition the log would show the addresses of other shops' users.
+ * Selects those users of $2 who are members of the shop $1, or were removed from it. The entry of a rejected request
+ * may have any user id, because its caller chose it. So without this condition the log would show the addresses of
+ * other shops' users.
  */
 const MEMBERS = `
   select u.id, u.name, u.email from users u
@@ -26,8 +27,8 @@ const MEMBERS = `
                       where a.shop_id = $1 and a.action = 'member.removed' and a.subject = u.id::text))`;
 
 /**
- * Reads the names for entries of one shop, with two statements. Users who were never members of the shop have none, nor
- * have keys that do not exist.
+ * Reads the names for entries of one shop, with two statements. There is no name for users who were never members of
+ * the shop, and for keys that do not exist.
  */
 export async function namesFor(
   db: Queryable,

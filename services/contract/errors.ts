@@ -33,7 +33,7 @@ export const PROBLEM_CODES = {
   unavailable: 'SERVICE_UNAVAILABLE',
 } as const;
 
-/** The 404s. The operations differ in the shape of the body (interface: Errors). */
+/** The errors with status 404. Their bodies have a different shape for each kind of object (interface: Errors). */
 export const NOT_FOUND = {
   webhook: withCode('No webhook has this ID.'),
   delivery: withCode('No delivery of this webhook has this ID.'),

@@ -4,7 +4,7 @@ import { DISPOSITIONS, type HandOverDeps } from './hand-over.ts';
 import type { Finding, Inspection } from './inspection.ts';
 import type { Current } from './store.ts';
 
-/** An inspection. One that was read has the hashes of its long texts, which only returns stores. */
+/** An inspection. When it was read from the table, it has hashes of its long texts, which only returns stores. */
 export type WithHashes = Inspection & Partial<Pick<Current, 'hashes'>>;
 
 /** The inspection with the texts of the finding, if they have the stored hashes. */

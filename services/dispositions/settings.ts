@@ -12,7 +12,7 @@ export async function findDefaultOutcome(db: Queryable, shopId: bigint): Promise
   return rows[0]?.default_outcome ?? BACK_TO_STOCK;
 }
 
-/** @param outcome its name in the database, checked by the caller. */
+/** Sets the default outcome of a shop. @param outcome its name in the database. The caller has checked it. */
 export async function saveDefaultOutcome(
   db: Queryable,
   shopId: bigint,

@@ -27,8 +27,8 @@ const cancellation = z.object({
  * Cancels a return that is open or in review, and its open label request. If a run of processing made an exchange
  * order, or may have made one, a job first cancels the order and then the return. Until then the return is queued.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS as {@link Return.cancel} says. An
- *   open instant refund does not prevent it.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS as {@link Return.cancel} says.
+ *   An open instant refund does not prevent the cancellation.
  */
 export async function cancelReturn(
   store: ReturnStore,

@@ -25,8 +25,8 @@ const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one
 /**
  * Puts an open return into review. It cannot be processed until a user ends the review.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when it is not open, or is queued
- *   for processing.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is not open, or
+ *   is queued for processing.
  */
 export async function flagReturn(store: ReturnStore, request: FlagReturnRequest): Promise<Details> {
   const input = parseInput(flag, request);
@@ -44,8 +44,8 @@ export async function flagReturn(store: ReturnStore, request: FlagReturnRequest)
 /**
  * Ends the review of a return. The return is open again.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when it is not in review, or is
- *   queued for processing.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is not in
+ *   review, or is queued for processing.
  */
 export async function unflagReturn(
   store: ReturnStore,

@@ -29,7 +29,7 @@ const note = z.object({
 type Note = z.output<typeof note>;
 
 /**
- * Writes a note into the timeline, in any state of the return. The details do not change. A repeated call with the same
+ * Writes a note into the timeline of a return in any state. The details do not change. A repeated call with the same
  * key and content returns the note of the first call.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT.

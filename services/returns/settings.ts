@@ -155,9 +155,9 @@ async function checkSettings(
 }
 
 /**
- * Rejects another `sandbox` while a return is being processed or an effect has an unknown outcome: a sandbox and a live
- * shop have different providers, and neither finds an effect of the other. A return that is queued at the same moment
- * may still be missed.
+ * Rejects a change of `sandbox` while a return is being processed or an effect has an unknown outcome. A sandbox shop
+ * and a live shop have different providers, and neither provider finds an effect of the other. This check may miss a
+ * return that is queued at the same moment.
  *
  * @throws DomainError STATE_FORBIDS
  */

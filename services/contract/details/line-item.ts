@@ -24,7 +24,7 @@ interface LineSource {
 
 const known = (text: string) => `${text}; null when unknown`;
 const atProvider = (text: string) => known(`${text} at the commerce provider`);
-/** What an amount means that is of the whole quantity. */
+/** The description of an amount that is for the whole quantity. */
 const ofWholeQuantity = (text: string) => inShopUnlessSelected(`${text}, for the whole quantity`);
 
 const field = viewFields<LineSource>();

@@ -48,7 +48,7 @@ const OWN_SHAPES: Readonly<Record<number, z.ZodType>> = {
   403: shapes.forbidden,
 };
 
-/** The name of the shared response of each 404. */
+/** The name of the shared response for each kind of 404. */
 const NOT_FOUND_NAMES: Readonly<Record<keyof typeof NOT_FOUND, string>> = {
   webhook: 'WebhookNotFound',
   delivery: 'DeliveryNotFound',

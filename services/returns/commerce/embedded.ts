@@ -41,7 +41,7 @@ export interface LedgerOfReturn {
 export interface EmbeddedCommerce extends CommerceProvider {
   /** Makes the next `times` calls for a return fail, even after a restart. 0 ends this. Unknown returns are ignored. */
   failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
-  /** Empty for an unknown return. */
+  /** Returns the effects for a return, by kind, oldest first. There are none for an unknown return. */
   ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
 }
 

@@ -42,7 +42,10 @@ export async function findOrder(
   return { looksUp: true, order: await lookUp({ shopId, name }, signal).catch(asDomainError) };
 }
 
-/** @throws DomainError COMMERCE_FAILED for a failure of the provider; another error as it is. */
+/**
+ * Converts an error of a look-up. @throws DomainError COMMERCE_FAILED for a failure of the provider; other errors
+ * unchanged.
+ */
 function asDomainError(error: unknown): never {
   if (!(error instanceof CommerceFailure)) throw error;
   const code = isFinal(error) ? Code.FailedPrecondition : Code.Unavailable;
@@ -55,8 +58,8 @@ const input = z.object({ ...callerShape, name: requiredText(SHORT_TEXT_MAX) });
 /**
  * Implements the RPC for look-ups, which people use.
  *
- * @throws DomainError INVALID_ARGUMENT; COMMERCE_FAILED as {@link findOrder}; STATE_FORBIDS for a shop without a provider
- *   that looks orders up.
+ * @throws DomainError INVALID_ARGUMENT; COMMERCE_FAILED as {@link findOrder}; STATE_FORBIDS for a shop whose provider
+ *   does not support look-ups.
  */
 export async function findOrderOnRequest(deps: FindOrderDeps, request: FindOrderRequest) {
   const { looksUp, order } = await findOrder(deps, parseInput(input, request));

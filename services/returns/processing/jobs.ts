@@ -145,19 +145,19 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
 }
 
 /**
- * SQL: a query for what a shop is connected to: the address of an endpoint, or the domain of a store. It has no row for a
- * shop without a connection.
+ * SQL of a query for the commerce connection of a shop: the address of an endpoint, or the domain of a store. The query
+ * returns no row for a shop without a connection.
  */
 export const connectedTo = (shopId: bigint): Sql => sql`
   select coalesce(url, shop_domain) from commerce_connections where shop_id = ${shopId}`;
 
-/** What is known of a return when it is locked. */
+/** The facts about a return that are read when it is locked. */
 export interface LockedReturn {
   /** The number of events about its order that the commerce provider has reported since the return was submitted. */
   readonly news: number;
   /** Whether something was requested of the provider for this return, and the provider did not reject it. */
   readonly hasRequests: boolean;
-  /** What its shop is connected to, see {@link connectedTo}; null without a connection. */
+  /** The commerce connection of its shop, see {@link connectedTo}; null when there is none. */
   readonly connection: string | null;
 }
 

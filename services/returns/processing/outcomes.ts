@@ -90,11 +90,11 @@ export async function intendCancellation(
 }
 
 /**
- * Records that the step is about to be requested (column `asked_at`), and renews the lease. Until the provider responds,
- * the step may have taken effect.
+ * Records that the step is about to be requested (column `asked_at`), and renews the lease. Until the provider
+ * responds, the step may have had its effect.
  *
  * @throws LeaseLost when another worker has taken over the job, or the shop's connection has changed since the step was
- *   planned. Then the request must not be sent.
+ *   planned. Then the caller must not send the request.
  */
 export async function recordRequested(db: Queryable, job: Job, step: Step): Promise<void> {
   const { rowCount } = await db.query(named('processing-request', requested(job, step)));
@@ -105,8 +105,8 @@ export async function recordRequested(db: Queryable, job: Job, step: Step): Prom
  * Does the same as {@link recordRequested}, unless the provider has reported an event about the order since the step
  * was planned.
  *
- * @returns false when it has, or had reported what stops payments, when another worker has taken over the job, and when
- *   the shop's connection has changed. Then nothing is recorded.
+ * @returns false when it has reported one, or had reported before what stops payments; also when another worker has
+ *   taken over the job, and when the shop's connection has changed. Then nothing is recorded.
  */
 export async function recordRequestedWithoutNews(
   db: Queryable,
@@ -126,10 +126,10 @@ export async function recordRequestedWithoutNews(
   return rowCount === 1;
 }
 
-// Another provider cannot find what this request makes. A change of the connection locks its row, and is rejected if it
-// then finds a request without a known outcome. `for share` waits for it. So either the change finds this request, or
-// this request finds the change. A shop without a connection has no row to lock; its provider is the ledger of this
-// service, which moves no money.
+// Only the provider that gets this request can find its effect later. A change of the connection locks the connection's
+// row, and is rejected when it then finds a request without a known outcome. `for share` waits for this lock. So either
+// the change finds this request, or this request finds the change. A shop without a connection has no row to lock. Its
+// provider is the ledger of this service, which moves no money.
 const requested = (job: Job, step: Step): Sql => sql`
 with owned as (
   update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isOwned(job)}

@@ -127,9 +127,10 @@ async function requestStep(o: PerformDeps): Promise<Effect> {
 }
 
 /**
- * After news of the provider, or when the connection has changed: records the request, unless the provider has refunded
- * lines itself or cancelled the order. Those who record that need the lock of the return, so it is known here, or it
- * happened after this decision.
+ * Records the request after the provider has reported an event about the order, or when the connection may have
+ * changed. Does not record it when the connection has changed, or when the provider has refunded lines itself or
+ * cancelled the order. To record such an event, a transaction needs the lock of the return. So the event is visible
+ * here, or it happens after this decision.
  *
  * @throws NotProcessable; ProviderChanged; LeaseLost.
  */

@@ -27,11 +27,11 @@ export interface Step extends PlannedStep {
    * again.
    */
   readonly newsAtPlan: number | undefined;
-  /** What the shop was connected to when the step was planned; null without a connection. */
+  /** The commerce connection of the shop when the step was planned, see `connectedTo`; null when there was none. */
   readonly connectionAtPlan: string | null;
 }
 
-/** What holds for the steps of a run when they are planned, and must still hold when one is requested. */
+/** Facts of the time when the steps of a run were planned. They must still be true when a step is requested. */
 export type AtPlan = Pick<Step, 'newsAtPlan' | 'connectionAtPlan'>;
 
 /** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
@@ -39,7 +39,7 @@ export class NotProcessable extends Error {
   override readonly name = 'NotProcessable';
 }
 
-/** The shop has another commerce provider than when the run began. The next run plans with that one. */
+/** The shop got another commerce provider after the run began. The next run plans with the new provider. */
 export class ProviderChanged extends Error {
   override readonly name = 'ProviderChanged';
 }

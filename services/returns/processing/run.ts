@@ -39,9 +39,10 @@ export interface RunDeps {
 }
 
 /**
- * Runs one job. It publishes `return.closed`, for a cancellation `return.updated`, or `return.processing.failed`, or it
- * queues the job for another run: after a transient failure, when the shop got another commerce provider, and when
- * `signal` says that the worker stops. When `signal` says that the lease is lost, it ends.
+ * Runs one job. At its end it publishes `return.closed`, for a cancellation `return.updated`, or
+ * `return.processing.failed`. Or it queues the job for another run: after a transient failure, when the shop got
+ * another commerce provider, and when `signal` says that the worker stops. When `signal` says that the lease is lost,
+ * the run just ends.
  *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
  * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job

@@ -65,7 +65,9 @@ const exchange = z.object({
 const orderName = requiredText(SHORT_TEXT_MAX);
 const boundedLines = z.array(z.unknown()).max(MAX_LINES, `must hold at most ${MAX_LINES} lines`);
 
-/** What must be valid before the provider looks up the order of a submission, and completes its line items. */
+/**
+ * The fields that must be valid before the provider looks up the order and completes the line items of a submission.
+ */
 export const incompleteSubmission = z.object({
   order: z.object({ name: orderName }),
   lines: boundedLines,

@@ -36,7 +36,8 @@ export async function getDelivery(
 /**
  * Returns the other deliveries of the same event, without their attempts.
  *
- * @param o.id id of the delivery, without the prefix of a `webhook-id`. @param o.eventId of its event.
+ * @param o.id id of the delivery, without the prefix of a `webhook-id`.
+ * @param o.eventId id of the event.
  */
 export async function relatedDeliveries(
   db: Queryable,

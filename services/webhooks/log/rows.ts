@@ -34,7 +34,9 @@ export interface AttemptRow {
   readonly url: string;
   readonly requestHeaders: string;
   readonly responseExcerpt: string;
-  /** Of the receiver's response. Empty in lists, which would otherwise exceed the size limit of a gRPC message. */
+  /**
+   * Headers of the receiver's response. Empty in lists, which could otherwise exceed the size limit of a gRPC message.
+   */
   readonly responseHeaders: string;
 }
 
@@ -59,7 +61,7 @@ export const stateOf = (delivery: string): Sql => sql`coalesce(${raw(delivery)}.
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
 
-/** Whether the attempts of deliveries are read, and with the headers of their responses. */
+/** Whether the attempts of deliveries are read, and whether with the headers of their responses. */
 export type AttemptsRead = 'none' | 'without headers' | 'with headers';
 
 /** SQL that reads {@link HydratedRow} for the rows of `shown`, which have the {@link LOGGED_COLUMNS} and the state. */

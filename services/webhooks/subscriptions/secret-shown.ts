@@ -2,7 +2,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { subscriptionNotFound } from './subscription.ts';
 
 /**
- * Stores who sees the secrets of a subscription last, which the portal shows. The audit log is the gateway's.
+ * Stores who has seen the secrets of a subscription last. The portal shows this. The gateway writes the audit log.
  *
  * @throws DomainError NOT_FOUND.
  */
