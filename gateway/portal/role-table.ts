@@ -16,7 +16,7 @@ export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
     'For customer service: looks into returns, decides flagged ones and processes returns.',
   warehouse: 'For people who receive parcels: sees returns and records what becomes of the goods.',
   analyst:
-    'For finance and reports: sees returns, fraud reports and summaries, and changes nothing.',
+    'For people who only look: sees returns, fraud reports and summaries, and changes nothing.',
   developer: 'For engineers who connect systems: webhooks, API keys, apps.',
 };
 

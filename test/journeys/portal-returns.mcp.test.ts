@@ -18,18 +18,20 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => browser?.close(), 60_000);
 
-test('the timeline says that a return was cancelled, why, by whom and with what', async () => {
+test('the timeline and a box at the top say that a return was cancelled, why, by whom and with what', async () => {
   const { id } = await stack.fixture('open');
-  const { page, open, problems } = await pageOf('returns_agent');
+  const { page, open, problems, findings } = await pageOf('returns_agent');
   await open(`/returns/${id}`);
   await page.getByRole('button', { name: 'More actions' }).click();
   await page.getByRole('button', { name: 'Cancel the return' }).click();
   await page.getByLabel('Reason for the timeline').fill('Duplicate of another return');
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel the return' }).click();
-  const entry = page
-    .getByRole('listitem')
-    .filter({ hasText: 'The return was cancelled: Duplicate of another return' });
-  await entry.getByText(/ in the portal, /).waitFor();
+  const cancelled = { hasText: 'The return was cancelled: Duplicate of another return' };
+  for (const role of ['listitem', 'status'] as const) {
+    const place = page.getByRole(role).filter(cancelled);
+    await place.getByText(/ in the portal, /).waitFor();
+  }
+  expect(await findings()).toEqual([]);
   expect(problems()).toEqual([]);
 });
 

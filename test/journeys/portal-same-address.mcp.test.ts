@@ -96,7 +96,8 @@ test('webhooks of one address are seen to fail together, and get a new address t
   expect(await also.count()).toBe(0);
   const moved = new URL('/moved', repaired.url).href;
   await dialog.getByRole('textbox', { name: /^Address/ }).fill(moved);
-  await also.check();
+  expect(await also.isChecked()).toBe(true);
+  await dialog.getByText('What waits for the others is sent, too.').waitFor();
   expect(await developer.findings()).toEqual([]);
   await dialog.getByRole('button', { name: 'Save', exact: true }).click();
   await page.getByText(`Webhook ${other} has the new address, too.`).waitFor();

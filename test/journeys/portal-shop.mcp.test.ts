@@ -82,7 +82,7 @@ test('a person who is added gets a text to copy, which stays until it is closed'
   await page
     .getByRole('row')
     .filter({ hasText: email })
-    .getByText('Not in the portal yet')
+    .getByText('Has not signed in to the portal')
     .waitFor();
   await page.getByRole('button', { name: `Remove ${email}` }).click();
   await page.getByRole('button', { name: 'Remove from the team' }).click();

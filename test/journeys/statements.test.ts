@@ -92,7 +92,8 @@ describe('recording an assessment', () => {
     };
     for (let n = 0; n < earlier; n += 1) await assess(`note ${n}`);
     const before = pools.sent.roundTrips;
-    expect(await assess('the last')).toMatchObject([{ lineItemId, note: 'the last' }]);
+    const { created } = await assess('the last');
+    expect(created).toMatchObject([{ lineItemId, note: 'the last' }]);
     const took = pools.sent.roundTrips - before;
     await pools.end();
     expect(took).toBeLessThanOrEqual(7);

@@ -18,6 +18,7 @@ import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
 import { Unlisted } from '../replays/unlisted.tsx';
 import { WebhooksNav } from '../webhooks/nav.tsx';
+import { NOT_RECEIVED } from './states.ts';
 import { DeliveryTable } from './table.tsx';
 
 const DeliveryFilters = lazyPart(async () => (await import('./filters.tsx')).DeliveryFilters, 2);
@@ -145,6 +146,13 @@ function NoDeliveries() {
     return (
       <EmptyState title="Nothing was sent in the last 30 days">
         Open one of your <Link to="/webhooks">webhooks</Link> and send a test event.
+      </EmptyState>
+    );
+  }
+  if (search.state === NOT_RECEIVED) {
+    return (
+      <EmptyState title="Nothing is missing">
+        Every delivery that the other filters choose was received.
       </EmptyState>
     );
   }

@@ -63,6 +63,7 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
       />
       <Checkbox.Group
         label="What may it do?"
+        description="There are no smaller rights than these. Tick only what the system needs."
         value={scopes}
         onChange={setScopes}
         error={fieldError(error, 'scopes')}

@@ -24,6 +24,10 @@ export function Concerned(o: {
       <Text size="sm" fw={600} mt="sm">
         Webhooks that get another payload
       </Text>
+      <Text size="sm" c="dimmed">
+        An accepted test shows only that the address answered. Ask the people of each system whether
+        it understands {version}.
+      </Text>
       <Loaded query={query} rows={2}>
         {({ webhooks }) => {
           const concerned = webhooks.filter(({ topic }) => changed.has(topic));

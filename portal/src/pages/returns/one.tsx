@@ -28,6 +28,7 @@ import { LinesPanel } from './lines.tsx';
 import styles from './one.module.css';
 import { Result } from './result.tsx';
 
+const Cancelled = lazyPart(async () => (await import('./cancelled.tsx')).Cancelled, 2);
 const Timeline = lazyPart(async () => (await import('./timeline.tsx')).Timeline, 6);
 
 const route = getRouteApi('/returns/$returnId');
@@ -102,10 +103,14 @@ function Content({ about }: { readonly about: Return }) {
 
 /** What needs the reader's attention. */
 function Notices({ about }: { readonly about: Return }) {
+  const { can } = useSession();
   const { state = '', flagReasons = [], processing } = about.summary ?? {};
   return (
     <Stack gap="sm" mb="md">
       <Result about={about} />
+      {state === 'cancelled' && can(ReturnsService.method.listTimeline) && (
+        <Cancelled about={about} />
+      )}
       {state === 'review' && (
         <Alert id={REFUSED_ID} color="yellow" title="Somebody must review this return">
           It is not processed until the review ends.

@@ -17,13 +17,18 @@ import { inWords } from '../../words.ts';
 import { byText } from './by-text.ts';
 import styles from './timeline.module.css';
 
-/** What happened to the return, newest first. Read again when the return has changed. */
-export function Timeline({ about }: { readonly about: Return }) {
-  const pages = useInfiniteQuery(
+/** The timeline, newest first. Read again when the return has changed. */
+export function useTimeline(about: Return) {
+  return useInfiniteQuery(
     ReturnsService.method.listTimeline,
     { returnId: about.summary?.id ?? '0', pageSize: 20, cursor: '' },
     pagesEvery(10_000),
   );
+}
+
+/** What happened to the return. */
+export function Timeline({ about }: { readonly about: Return }) {
+  const pages = useTimeline(about);
   return (
     <Panel title="Timeline" actions={<AuditLink returnId={about.summary?.id ?? '0'} />}>
       <Loaded query={pages} rows={4}>
@@ -71,7 +76,7 @@ const HAPPENED: Readonly<Record<string, string>> = {
 const REPORTED = new Set(['return.arrived', 'line.graded', 'line.assessed', 'label.updated']);
 
 /** Without a comment, some texts say themselves what happened. */
-function textOf({ kind, text }: TimelineEntry): string {
+export function entryText({ kind, text }: TimelineEntry): string {
   const happened = HAPPENED[kind];
   if (happened === undefined) return text || inWords(kind);
   return text === '' || text.startsWith(happened) ? text || happened : `${happened}: ${text}`;
@@ -79,22 +84,29 @@ function textOf({ kind, text }: TimelineEntry): string {
 
 function Entry({ entry }: { readonly entry: TimelineEntry }) {
   const facts = Object.entries(entry.facts);
-  const by = byText(entry.by);
   return (
     <li className={styles.entry}>
       <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
-        {textOf(entry)}
+        {entryText(entry)}
       </Text>
       {facts.length > 0 && (
         <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
           {facts.map(([name, value]) => `${inWords(name)}: ${value}`).join(' · ')}
         </Text>
       )}
-      <SecondLine>
-        {by !== '' && `${by}, `}
-        {REPORTED.has(entry.kind) && 'reported '}
-        <Time at={entry.occurredAt} />
-      </SecondLine>
+      <When entry={entry} />
     </li>
+  );
+}
+
+/** Who did it, and when. */
+export function When({ entry }: { readonly entry: TimelineEntry }) {
+  const by = byText(entry.by);
+  return (
+    <SecondLine>
+      {by !== '' && `${by}, `}
+      {REPORTED.has(entry.kind) && 'reported '}
+      <Time at={entry.occurredAt} />
+    </SecondLine>
   );
 }

@@ -75,7 +75,7 @@ function Added(o: {
 }) {
   const { email, name, role } = o.member;
   const text = `You can use the returns portal of ${useSession().shop.name}: ${location.origin}/portal
-Sign in with your account for ${email}.
+Sign in with your account for ${email}. If you have none, the administrator of our sign-in provider makes one.
 Your role is ${roleName(role)}. ${o.about}`;
   return (
     <Dialog title={`${name || email} is in the team`} sticky onClose={o.onClose}>

@@ -93,7 +93,7 @@ function Person({ member: { name, email, self } }: { readonly member: Member }) 
 function SignedIn({ member: { signedIn, assistantUsedAt } }: { readonly member: Member }) {
   return (
     <>
-      {signedIn ? 'Yes' : 'Not in the portal yet'}
+      {signedIn ? 'Yes' : 'Has not signed in to the portal'}
       {assistantUsedAt && (
         <SecondLine>
           an assistant called <Time at={assistantUsedAt} />

@@ -38,7 +38,9 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
   const [description, setDescription] = useState(webhook.description);
   const [pair, setPair] = useState({ topic: webhook.topic, trigger: webhook.trigger });
   const others = useSameAddress(webhook);
-  const [isForOthers, setForOthers] = useState(false);
+  const [forOthers, setForOthers] = useState<boolean>();
+  // Those that fail with this address fail until they get the new one, too.
+  const isForOthers = forOthers ?? others.some(({ health }) => health?.state === 'failing');
   const moveOthers = useMoveOthers();
   const { waiting = 0 } = webhook.health ?? {};
   const isActive = webhook.status === 'active';
@@ -97,6 +99,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
         {isMoved
           ? `${waitingText(webhook.health)} sent to the new address ${isActive ? 'when you save' : 'when you activate the webhook'}.`
           : 'Deliveries that wait go to the new address. A new event or topic applies to later events.'}
+        {isMoved && isForOthers && others.length > 0 && ' What waits for the others is sent, too.'}
       </Text>
     </FormModal>
   );
