@@ -62,18 +62,28 @@ function untilTried(page: Page, webhookId: string, attempts: number): Promise<st
   });
 }
 
+/** Makes the clock skip the pauses between the newest delivery's attempts. Returns its state after the last. */
+async function untilTriedAfter(
+  page: Page,
+  webhookId: string,
+  pauses: readonly number[],
+): Promise<string> {
+  for (const [place, pause] of pauses.entries()) {
+    await untilTried(page, webhookId, place + 1);
+    await stack.control('POST', '/clock/webhooks', { advance_s: pause });
+  }
+  return untilTried(page, webhookId, pauses.length + 1);
+}
+
 test('what waits and what was given up are counted, listed and sent together', async () => {
   const { page, open } = developer;
   receiver.answer = (response) => void response.writeHead(500).end();
   const webhookId = await addWebhook(page);
   await stack.fixture('no_label');
-  for (const [place, pause] of PAUSES_S.entries()) {
-    await untilTried(page, webhookId, place + 1);
-    await stack.control('POST', '/clock/webhooks', { advance_s: pause });
-  }
-  expect(await untilTried(page, webhookId, PAUSES_S.length + 1)).toBe('exhausted');
+  expect(await untilTriedAfter(page, webhookId, PAUSES_S)).toBe('exhausted');
   await stack.fixture('no_label');
-  expect(await untilTried(page, webhookId, 1)).toBe('waiting');
+  // Its next attempt is minutes away, so that it still waits while the page is read.
+  expect(await untilTriedAfter(page, webhookId, PAUSES_S.slice(0, 2))).toBe('waiting');
 
   await open(`/webhooks/${webhookId}`);
   const banner = page.getByRole('alert');
@@ -91,6 +101,11 @@ test('what waits and what was given up are counted, listed and sent together', a
   await dialog.getByText('1 waits and is sent now').waitFor();
   await dialog.getByText('1 was given up and is sent again').waitFor();
   expect(await developer.findings()).toEqual([]);
+  // The replay starts after the waiting delivery is received, and the page has read it.
+  await page.route('**/*/StartReplay', async (route) => {
+    await dialog.getByText('1 waits and is sent now').waitFor({ state: 'detached' });
+    await route.continue();
+  });
   await dialog.getByRole('button', { name: 'Send 2 deliveries' }).click();
   await page.getByText('All 2 deliveries were received').waitFor();
   await page.getByText('2 of 2 received.').waitFor();

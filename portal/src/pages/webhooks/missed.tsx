@@ -1,8 +1,6 @@
 import { Button, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { lazyPart } from '../../parts/lazy-part.tsx';
 import { isDue, Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
@@ -10,17 +8,15 @@ import { NOT_RECEIVED } from '../deliveries/states.ts';
 import { useRetryWaiting } from './retry-waiting.ts';
 import type { Missed } from './use-missed.ts';
 
-const ResendMissed = lazyPart(async () => (await import('./resend-missed.tsx')).ResendMissed);
-
 interface MissedProps {
   readonly webhook: Webhook;
   readonly missed: Missed;
-  /** Called with the number of deliveries that are sent again. */
-  readonly onSent: (total: number) => void;
+  /** Called when the user wants to send what was given up, too. The page asks first, because a job sends it. */
+  readonly onAsk: () => void;
 }
 
 /** How many deliveries were not received and since when, what happens to them by itself, and a button for all. */
-export function MissedDeliveries({ webhook, missed, onSent }: MissedProps) {
+export function MissedDeliveries({ webhook, missed, onAsk }: MissedProps) {
   if (missed.total === 0) return null;
   return (
     <Group justify="space-between" gap="xs">
@@ -35,7 +31,7 @@ export function MissedDeliveries({ webhook, missed, onSent }: MissedProps) {
           Show them in the log
         </Link>
       </div>
-      {webhook.status === 'active' && <SendAll webhook={webhook} missed={missed} onSent={onSent} />}
+      {webhook.status === 'active' && <SendAll webhook={webhook} missed={missed} onAsk={onAsk} />}
     </Group>
   );
 }
@@ -65,32 +61,15 @@ function NextAttempt({ webhook: { health } }: { readonly webhook: Webhook }) {
   );
 }
 
-/** Sends what waits at once. Asks first when deliveries were given up, because these are sent by a job. */
-function SendAll({ webhook, missed, onSent }: MissedProps) {
-  const [asking, setAsking] = useState(false);
+function SendAll({ webhook, missed, onAsk }: MissedProps) {
   const { can } = useSession();
   const { retryDeliveries, startReplay } = WebhooksService.method;
   const { isPending, run } = useRetryWaiting(webhook);
   if (!can(retryDeliveries) || !can(startReplay)) return null;
   const ask = missed.givenUp > 0;
   return (
-    <>
-      <Button
-        size="xs"
-        variant="default"
-        loading={isPending}
-        onClick={ask ? () => setAsking(true) : run}
-      >
-        {ask ? 'Send all of them again' : 'Send what waits now'}
-      </Button>
-      {asking && (
-        <ResendMissed
-          webhook={webhook}
-          missed={missed}
-          onClose={() => setAsking(false)}
-          onSent={onSent}
-        />
-      )}
-    </>
+    <Button size="xs" variant="default" loading={isPending} onClick={ask ? onAsk : run}>
+      {ask ? 'Send all of them again' : 'Send what waits now'}
+    </Button>
   );
 }

@@ -32,6 +32,8 @@ const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')
 
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
+const ResendMissed = lazyPart(async () => (await import('./resend-missed.tsx')).ResendMissed);
+
 const TestNotice = lazyPart(async () => (await import('./test-notice.tsx')).TestNotice, 2);
 
 /** How often the webhook is read, and how often while something is sent at this moment. Milliseconds. */
@@ -84,6 +86,7 @@ function useSameNumbers({ health }: Webhook): void {
 function Content({ webhook }: { readonly webhook: Webhook }) {
   const { can } = useSession();
   const { hours } = route.useSearch();
+  const [asking, setAsking] = useState(false);
   const [sending, setSending] = useState<number>();
   const [testedAs, setTestedAs] = useState<string>();
   useSameNumbers(webhook);
@@ -107,7 +110,11 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
         {sending !== undefined && (
           <SendProgress webhook={webhook} total={sending} onClose={() => setSending(undefined)} />
         )}
-        <Warning webhook={webhook} onSent={setSending} />
+        <Warning webhook={webhook} onAsk={() => setAsking(true)} />
+        {/* Outside of the warning, which changes while the deliveries are sent. */}
+        {asking && (
+          <ResendMissed webhook={webhook} onClose={() => setAsking(false)} onSent={setSending} />
+        )}
         <div className={styles.halves}>
           <Panel title="Settings and health">
             <Facts rows={factsOf(webhook)} />
@@ -137,16 +144,10 @@ function factsOf(webhook: Webhook) {
 }
 
 /** What is wrong with the webhook, and what to do. */
-function Warning({
-  webhook,
-  onSent,
-}: {
-  readonly webhook: Webhook;
-  readonly onSent: (total: number) => void;
-}) {
+function Warning({ webhook, onAsk }: { readonly webhook: Webhook; readonly onAsk: () => void }) {
   const { health, status, delivers, topic, trigger } = webhook;
   const missed = useMissed(webhook);
-  const notReceived = <MissedDeliveries webhook={webhook} missed={missed} onSent={onSent} />;
+  const notReceived = <MissedDeliveries webhook={webhook} missed={missed} onAsk={onAsk} />;
   if (!delivers) {
     return (
       <Alert color="yellow" title="This webhook can never send anything">

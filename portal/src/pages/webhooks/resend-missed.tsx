@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Stack, Text } from '@mantine/core';
+import { useRef } from 'react';
 import type { PreviewReplayResponse } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
@@ -9,7 +10,7 @@ import { Loaded } from '../../parts/states.tsx';
 import { count, numberText } from '../../words.ts';
 import { GIVEN_UP } from '../deliveries/states.ts';
 import { notSentItems } from '../replays/not-sent.ts';
-import type { Missed } from './use-missed.ts';
+import { type Missed, useMissed } from './use-missed.ts';
 
 /**
  * Sends everything that a webhook has not received: what waits at once, and what was given up by a replay. A repeat after
@@ -17,13 +18,13 @@ import type { Missed } from './use-missed.ts';
  */
 export function ResendMissed(o: {
   readonly webhook: Webhook;
-  readonly missed: Missed;
   readonly onClose: () => void;
   /** Called with the number of deliveries that are sent. */
   readonly onSent: (total: number) => void;
 }) {
   const { id: webhookId } = o.webhook;
-  const { waiting } = o.missed;
+  const missed = useMissed(o.webhook);
+  const { waiting } = missed;
   const key = useActionKey();
   const { previewReplay, retryDeliveries, startReplay } = WebhooksService.method;
   const preview = useQuery(
@@ -34,9 +35,11 @@ export function ResendMissed(o: {
   const { data } = preview;
   const again = data && !data.more ? data.replayable : 0;
   const total = waiting + again;
+  // The count at the click: before the last call ends, the first deliveries may be received and no longer count.
+  const sent = useRef(0);
   const finish = () => {
     o.onClose();
-    o.onSent(total);
+    o.onSent(sent.current);
   };
   const replay = useWrite(startReplay, { inline: true, onSuccess: finish });
   const sendAgain = () => {
@@ -44,8 +47,11 @@ export function ResendMissed(o: {
     replay.run({ idempotencyKey: `${key}:replay`, filter: data.filter });
   };
   const retry = useWrite(retryDeliveries, { inline: true, onSuccess: sendAgain });
-  const send = () =>
-    waiting === 0 ? sendAgain() : retry.run({ idempotencyKey: `${key}:retry`, webhookId });
+  const send = () => {
+    sent.current = Math.max(sent.current, total);
+    if (waiting === 0) sendAgain();
+    else retry.run({ idempotencyKey: `${key}:retry`, webhookId });
+  };
   return (
     <FormModal
       title="Send all that was not received"
@@ -57,7 +63,7 @@ export function ResendMissed(o: {
       onSubmit={send}
     >
       <Loaded query={preview} rows={2}>
-        {(found) => <WhatIsSent found={found} again={again} missed={o.missed} />}
+        {(found) => <WhatIsSent found={found} again={again} missed={missed} />}
       </Loaded>
       {o.webhook.health?.pausedSince && (
         <Text size="sm">
