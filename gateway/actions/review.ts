@@ -1,7 +1,7 @@
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** The reasons to flag or unflag a return. */
+/** Which return to flag or unflag, and why. */
 export interface ReviewInput {
   readonly returnId: bigint;
   /** To flag a return, at least one reason is needed. */
@@ -22,7 +22,10 @@ export async function unflagReturn(context: ActionContext, input: ReviewInput): 
   return sent(response.return, 'return');
 }
 
-/** Cancels a return that is open or in review. This cannot be undone. */
+/**
+ * Cancels a return that is open or in review. This cannot be undone. When the return has an exchange order, the returns
+ * service cancels that order first, in the background.
+ */
 export async function cancelReturn(
   context: ActionContext,
   o: { returnId: bigint; reason?: string | undefined; idempotencyKey?: string },

@@ -1,4 +1,4 @@
-/** Maximum size of a response; documents, tokens and key sets have a few kilobytes. Bytes. */
+/** Maximum size of a response. Client metadata, tokens and key sets have a few kilobytes. Bytes. */
 const MAX_BYTES = 1024 * 1024;
 
 /** A response was larger than the maximum. */
@@ -12,7 +12,8 @@ export class ResponseTooLarge extends Error {
 
 /**
  * Does the same as `fetch`, but reads at most 1 MiB of the decompressed body and then closes the connection. A time
- * limit alone would not prevent a fast server from filling the memory.
+ * limit alone would not prevent a fast server from filling the memory. The response has the status, the headers and the
+ * body, but not `url` and `redirected`.
  *
  * @throws as `fetch`; reading the body throws {@link ResponseTooLarge}.
  */
@@ -20,10 +21,10 @@ export async function boundedFetch(url: string, init: RequestInit): Promise<Resp
   const response = await fetch(url, init);
   if (!response.body) return response;
   const { status, statusText, headers } = response;
-  return new Response(response.body.pipeThrough(bound()), { status, statusText, headers });
+  return new Response(response.body.pipeThrough(limitBytes()), { status, statusText, headers });
 }
 
-function bound(): TransformStream<Uint8Array, Uint8Array> {
+function limitBytes(): TransformStream<Uint8Array, Uint8Array> {
   let bytes = 0;
   return new TransformStream({
     transform(chunk, controller) {

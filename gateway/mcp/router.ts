@@ -231,8 +231,8 @@ function toRpcError(
 }
 
 /**
- * Checks concurrent calls with the same token by one read of the database. The read begins after the last of these
- * calls.
+ * Concurrent checks of one token share a read of the database. A check never uses a read that began before the check.
+ * So it always sees a token that was revoked before.
  */
 function coalesceChecks(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
   return createCoalescer(async (token, count) =>

@@ -62,6 +62,7 @@ export function portalPageRouter(o: {
     res.setHeader('Cache-Control', 'no-store');
     const signIn = await o.signInFor(req);
     if (signIn !== undefined) return sendPage(res, redirect(signIn));
+    // Read each time, because a build in development changes it. It is small.
     const text = await readFile(new URL('index.html', dist), 'utf8').catch(() => undefined);
     if (text === undefined) return sendPage(res, notBuilt());
     const nonce = randomBytes(16).toString('base64');
@@ -71,7 +72,7 @@ export function portalPageRouter(o: {
   return router;
 }
 
-/** The files of an image never change. In development a changed file has another name. */
+/** Reads a file once: a container image never changes, and in development a changed file has another name. */
 async function assetOf(
   assets: Map<string, Asset>,
   { name, url }: { readonly name: string; readonly url: URL },

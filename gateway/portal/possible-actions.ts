@@ -18,6 +18,7 @@ const ACTIONS: Readonly<Record<string, PossibleAction>> = {
   },
   flag: { action: 'flag_return', fits: isOpen },
   unflag: { action: 'unflag_return', fits: isInReview },
+  // The dialog of `cancel` says why it is refused, so the action is offered all the same.
   cancel: { action: 'cancel_return', fits: (ret) => isOpen(ret) || isInReview(ret) },
   add_note: { action: 'add_return_note', fits: () => true },
   inspect: { action: 'record_dispositions', fits: () => true },

@@ -15,28 +15,34 @@ import type { PortalCall } from './call.ts';
 
 const STATE = enumText(InstantRefundStateSchema);
 
-/** What a user who decides about a return must know before. Empty for a return that has ended. */
+/**
+ * What a user must know before processing or cancelling a return. Empty when the return has ended, or when the user may
+ * do neither.
+ */
 export interface ReturnCheck {
+  /** Why the service would refuse to process the return; '' when it would not. */
   readonly processingRefused: string;
+  /** Why the service would refuse to cancel the return; '' when it would not. */
   readonly cancelRefused: string;
+  /** Whether cancelling the return also cancels its exchange order. */
   readonly cancelsOrder: boolean;
   readonly instantRefunds: MessageInitShape<typeof ReturnInstantRefundSchema>[];
 }
 
-const ENDED: ReturnCheck = {
+const NOTHING_TO_CHECK: ReturnCheck = {
   processingRefused: '',
   cancelRefused: '',
   cancelsOrder: false,
   instantRefunds: [],
 };
 
-/** Asks the service that processes and cancels, for a return that is open or in review, and a user who may do either. */
+/** Asks the returns service what processing and cancelling would do. Does not ask when {@link NOTHING_TO_CHECK}. */
 export async function checkOf(call: PortalCall, ret: Return): Promise<ReturnCheck> {
   const { role } = call.session;
   const mayProcess = permits(role, permissionsFor('process_return'));
   const mayCancel = permits(role, permissionsFor('cancel_return'));
   const isOpenOrInReview = ret.state === ReturnState.OPEN || ret.state === ReturnState.REVIEW;
-  if (!isOpenOrInReview || !(mayProcess || mayCancel)) return ENDED;
+  if (!isOpenOrInReview || !(mayProcess || mayCancel)) return NOTHING_TO_CHECK;
   const checked = await checkReturn(call.context, ret.id);
   return {
     processingRefused: mayProcess ? processingRefusal(checked) : '',

@@ -24,12 +24,12 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   UNAUTHORIZED: {
     statuses: [401],
     meaning:
-      'There is no credential, it is unknown, mistyped, expired or revoked, or it lacks the scope of the operation.',
+      'There is no credential, or it is unknown, mistyped, expired or revoked. Outside of dispositioning also: it lacks the scope of the operation.',
     help: 'Read the header WWW-Authenticate. API keys go alone into X-Authorization: X-Authorization: rms_…. With error="insufficient_scope" the credential is valid: create a key with the scope that is named.',
   },
   FORBIDDEN: {
     statuses: [403],
-    meaning: 'The credential is valid, but lacks the scope of the operation.',
+    meaning: 'Only in dispositioning: the credential is valid, but lacks the scope of the operation.',
     help: 'Create a key with the scope that WWW-Authenticate names.',
   },
   NOT_FOUND: {
@@ -71,12 +71,12 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
     statuses: [422],
     meaning:
       'A field of the body or the query breaks a rule, or the Idempotency-Key was used with other content. Nothing was changed.',
-    help: 'The message names the field and the rule. Send a new key with new content.',
+    help: 'The message names the field and the rule. Correct the field. With other content, send a new Idempotency-Key.',
   },
   FAILED_TO_CREATE_WEBHOOK: {
     statuses: [422],
     meaning: 'The address of the webhook is not allowed, or the shop has too many webhooks.',
-    help: 'Use a public https address without user name, or delete a webhook.',
+    help: 'The message says which. Use a public https address without user name and fragment, at port 443 or from 1024 up. Or delete a webhook.',
   },
   DELIVERY_NOT_REPLAYABLE: {
     statuses: [409],
@@ -91,7 +91,7 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   INTERNAL_ERROR: {
     statuses: [500],
     meaning: 'An error on our side.',
-    help: 'Send the X-Request-Id to support. Requests that only read, and process, may be repeated.',
+    help: 'Send the X-Request-Id to support. You may repeat requests that only read, and the request to process a return.',
   },
   SERVICE_UNAVAILABLE: {
     statuses: [503],

@@ -11,7 +11,8 @@ export const transportShape = {
 };
 
 /**
- * Returns an error text for each variable that is not secure enough for production. Returns none when a mesh encrypts.
+ * Returns an error text for each variable whose value is invalid. The variables of gRPC are always checked. Only in
+ * production, and only when no mesh encrypts, a connection without TLS is an error, too.
  */
 export function transportProblems(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const problems = 'GRPC_TLS_CA_FILE' in shape ? grpcProblems(shape, env) : [];

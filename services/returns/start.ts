@@ -50,7 +50,7 @@ export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsS
   readonly openShopifyClient?: () => ShopifyClient;
   /** Ports of this stack. No endpoint of a shop may use them. */
   readonly stackPorts?: () => readonly number[];
-  /** The pauses after transient failures of the provider (tests). */
+  /** The pauses after `passing` failures of the provider (tests). */
   readonly retryBackoff?: Backoff;
 }
 

@@ -1,5 +1,6 @@
 import type { PublicError } from '../errors.ts';
 
+/** The media type of {@link problemDocument}. */
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
 /**

@@ -5,9 +5,9 @@ import { type Page, parametersIn, type QueryResult, readQuery } from './query.ts
 export interface DeliveriesQuery extends Page {
   readonly state: DeliveryState | undefined;
   readonly trigger: Trigger | undefined;
-  /** Only deliveries of events at or after this time. */
+  /** Only deliveries whose event happened at or after this time. */
   readonly from: Date | undefined;
-  /** Only deliveries of events before this time. */
+  /** Only deliveries whose event happened before this time. */
   readonly to: Date | undefined;
 }
 

@@ -16,11 +16,19 @@ export async function requireKnownOutcomes(db: Queryable, shopId: bigint): Promi
   );
 }
 
+/**
+ * SQL condition: the effect of this row of `processing_outcomes` was requested, and its outcome is unknown. An error of
+ * the request that leaves it unknown is one for which `hadNoEffect` in `processing/failure.ts` is false.
+ * `processing/perform.ts` finds out the outcome in the next run.
+ */
+export const isUnknownOutcome = (row: string): string =>
+  `${row}.asked_at is not null and ${row}.done_at is null`;
+
 /** Returns the number of a shop's effects that were requested and have no known outcome. */
 export async function unknownOutcomes(db: Queryable, shopId: bigint): Promise<number> {
   const result = await db.query<{ count: number }>(
-    `select count(*)::int as count from processing_outcomes
-      where shop_id = $1 and asked_at is not null and done_at is null`,
+    `select count(*)::int as count from processing_outcomes o
+      where shop_id = $1 and ${isUnknownOutcome('o')}`,
     [shopId],
   );
   return onlyRow(result).count;

@@ -193,7 +193,7 @@ export interface FoundLine {
  * The interface between this service and a shop's commerce platform.
  *
  * A call stops when `signal` aborts. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}. Any other
- * error counts as a transient failure, because the request may have had its effect.
+ * error counts as `passing`, because the request may have had its effect.
  */
 export interface CommerceProvider {
   /**

@@ -25,15 +25,15 @@ const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
  * Limits the calls to a provider: their number, the duration of each, and with a circuit breaker the calls to a
- * provider that fails. A call that one of these limits rejects is a transient failure. An outage of the ledger does not
+ * provider that fails. A call that one of these limits rejects is a `passing` failure. An outage of the ledger does not
  * count as a failure of the provider.
  */
 export function resilient(
   provider: CommerceProvider,
   o: { timeoutMs?: number } = {},
 ): CommerceProvider {
-  const transient = handleWhen((error) => !isFinal(error) && !(error instanceof LedgerUnavailable));
-  const breaker = circuitBreaker(transient, {
+  const passing = handleWhen((error) => !isFinal(error) && !(error instanceof LedgerUnavailable));
+  const breaker = circuitBreaker(passing, {
     halfOpenAfter: RETRY_CIRCUIT_AFTER_MS,
     breaker: new SamplingBreaker({
       threshold: FAILED_SHARE,

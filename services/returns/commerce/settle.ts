@@ -16,6 +16,7 @@ import { effectNotFound } from '../errors.ts';
 import { showOutcomes } from '../processing/fulfilment.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { listEffects } from './effects.ts';
+import { isUnknownOutcome } from './known-outcomes.ts';
 
 export interface SettleDeps {
   readonly pool: pg.Pool;
@@ -96,9 +97,9 @@ async function requireUnknown(
   { shopId, returnId, kind }: Settling,
 ): Promise<Requested> {
   const { rows } = await tx.query<Requested & { isUnknown: boolean; mayArrive: boolean }>(
-    `select amount, currency, asked_at is not null and done_at is null as "isUnknown",
+    `select amount, currency, ${isUnknownOutcome('o')} as "isUnknown",
             asked_at > now() - $4::float8 * interval '1 millisecond' as "mayArrive"
-       from processing_outcomes where shop_id = $1 and return_id = $2 and kind = $3`,
+       from processing_outcomes o where shop_id = $1 and return_id = $2 and kind = $3`,
     [shopId, returnId, KIND.toText(kind), ON_ITS_WAY_MS],
   );
   const [row] = rows;

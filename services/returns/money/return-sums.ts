@@ -75,6 +75,7 @@ function sumsIn(input: SumsInput, submitted: Submitted, side: Side): CheckedSums
   const lines = input.lines.map((line) => line[side]);
   const exchanges = input.exchanges.map((exchange) => exchange[side]);
   const previous = input.previous?.[side];
+  // These are never computed. An edit that does not submit one keeps the previous value.
   const sums = {
     creditShipping: submitted.creditShipping?.[side] ?? previous?.creditShipping ?? 0n,
     returnCredit: submitted.returnCredit?.[side] ?? previous?.returnCredit ?? 0n,

@@ -30,7 +30,7 @@ export interface Job {
   readonly source: string;
   readonly actor: Actor;
   readonly traceparent: string;
-  /** Number of transient failures since the last success. */
+  /** Number of `passing` failures since the last success. */
   readonly failures: number;
   /** True when the job cancels the exchange order and then the return. False when it processes the return. */
   readonly isCancellation: boolean;
@@ -210,7 +210,7 @@ export function releaseJob(db: Queryable, job: Job, pauseMs = 0): Promise<void> 
 }
 
 /**
- * Queues the job for another run after a transient failure. Returns false when this run would be more than
+ * Queues the job for another run after a `passing` failure. Returns false when this run would be more than
  * `limitMinutes` after the first failure since the last success. Then this worker keeps the lease.
  */
 export function postponeJob(
@@ -227,7 +227,7 @@ export function postponeJob(
   });
 }
 
-/** Pauses after transient failures: 1, 2, 4 … 60 s, and up to 20 % more. */
+/** Pauses after `passing` failures: 1, 2, 4 … 60 s, and up to 20 % more. */
 export const RETRY_BACKOFF = createBackoff({
   firstMs: 1_000,
   longestMs: 60_000,

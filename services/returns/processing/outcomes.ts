@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
+import { named, raw, rowsOf, type Sql, sql } from '../../platform/sql.ts';
+import { isUnknownOutcome } from '../commerce/known-outcomes.ts';
 import type { Effect, EffectKind } from '../commerce/provider.ts';
 import type { ReturnRef } from '../return-ref.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
@@ -237,7 +238,7 @@ select exists (select from finished) as finished,
        not exists (
          select from processing_outcomes o
          where o.shop_id = ${job.shopId} and o.return_id = ${job.returnId}
-           and o.asked_at is not null and o.done_at is null) as all_known`,
+           and ${raw(isUnknownOutcome('o'))}) as all_known`,
     ),
   );
   if (!rows[0]?.all_known) return false;

@@ -87,7 +87,7 @@ async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   if (requestedMsAgo === undefined) return undefined;
   const found = await commerce
     .find(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS))
-    .catch(asTransient);
+    .catch(asPassing);
   if (found) return found;
   if (requestedMsAgo >= commerce.settledAfterMs) return requireRepeatable(o, requestedMsAgo);
   // The earlier request may still be on its way. At a provider that forgets keys, a second one could have a second
@@ -99,7 +99,7 @@ async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
 }
 
 /**
- * Requires that a repeated request cannot have a second effect. @throws CommerceFailure final, when it could. Then a
+ * Requires that a repeated request cannot have a second effect. @throws CommerceFailure `final`, when it could. Then a
  * person must check.
  */
 function requireRepeatable({ step, prepared }: PerformDeps, requestedMsAgo: number): undefined {
@@ -110,8 +110,8 @@ function requireRepeatable({ step, prepared }: PerformDeps, requestedMsAgo: numb
   throw new CommerceFailure('final', why);
 }
 
-/** Converts a rejection of a search to a transient failure, because it says nothing about the earlier request. */
-function asTransient(error: unknown): never {
+/** Converts a rejection of a search to a `passing` failure, because it says nothing about the earlier request. */
+function asPassing(error: unknown): never {
   if (!isFinal(error)) throw error;
   throw new CommerceFailure('passing', 'the provider rejected the search', { cause: error });
 }

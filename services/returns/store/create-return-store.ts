@@ -45,12 +45,16 @@ export function createReturnStore(deps: StoreDeps): ReturnStore {
   };
 }
 
-/** Changes one return. @param end `committing` when these are the last statements of the transaction. */
+/**
+ * Changes one return.
+ *
+ * @param sendLast sends the last statements: `committing` also commits, and `together` leaves the transaction open.
+ */
 async function changeOne<T>(
   tx: pg.PoolClient,
   by: OfOne,
   work: WorkOnOne<T>,
-  end: typeof together,
+  sendLast: typeof together,
 ): Promise<{ readonly value: T; readonly return: Return }> {
   const changed = await changeSeveral(
     tx,
@@ -59,7 +63,7 @@ async function changeOne<T>(
       if (!current) throw returnNotFound();
       return work(inside, current);
     },
-    end,
+    sendLast,
   );
   const [after] = changed.returns;
   if (!after) throw returnNotFound();
@@ -70,13 +74,13 @@ async function changeSeveral<T>(
   tx: pg.PoolClient,
   by: OfSeveral,
   work: WorkOnSeveral<T>,
-  end: typeof together,
+  sendLast: typeof together,
 ): Promise<Changed<T>> {
   const sortedIds = inOrderOfIds(by.returnIds);
   const [ids, before] = await together(tx, () =>
     allInOrder([lockReturns(tx, by.shopId, sortedIds), loadForChange(tx, by.shopId, sortedIds)]),
   );
-  return changeLocked(tx, { ...by, returnIds: ids, before, end }, work);
+  return changeLocked(tx, { ...by, returnIds: ids, before, sendLast }, work);
 }
 
 function inOrderOfIds(ids: readonly bigint[]): bigint[] {
@@ -91,14 +95,14 @@ async function changeInParts(
   const ids = await lockReturns(tx, by.shopId, inOrderOfIds(by.returnIds));
   for await (const part of fittingParts(tx, by.shopId, ids)) {
     const before = await loadForChange(tx, by.shopId, part);
-    await changeLocked(tx, { ...by, returnIds: part, before, end: together }, work);
+    await changeLocked(tx, { ...by, returnIds: part, before, sendLast: together }, work);
   }
   return ids;
 }
 
 async function changeLocked<T>(
   tx: pg.PoolClient,
-  by: OfSeveral & { readonly before: readonly Return[]; readonly end: typeof together },
+  by: OfSeveral & { readonly before: readonly Return[]; readonly sendLast: typeof together },
   work: WorkOnSeveral<T>,
 ): Promise<Changed<T>> {
   const { returnIds: ids, before } = by;
@@ -132,7 +136,7 @@ async function changeLocked<T>(
     const snapshot = encodeReturn(current, details[i]);
     return own.map((event) => ({ ...event, snapshot }));
   });
-  await by.end(tx, () => appendReturnEvents(tx, by, events));
+  await by.sendLast(tx, () => appendReturnEvents(tx, by, events));
   return { value: change.value, returns: after };
 }
 

@@ -16,7 +16,7 @@ import { type ReadSnapshot, readAhead, withSnapshots } from './snapshots.ts';
 
 const TRIGGER_NAMES: ReadonlySet<string> = new Set(TRIGGERS);
 
-export interface ConsumeOptions extends ServiceRuntime {
+export interface FanOutOptions extends ServiceRuntime {
   readonly clock: RetryClock;
   /** The current day of the version calendar. */
   readonly today: () => Date;
@@ -37,7 +37,7 @@ export interface ConsumeOptions extends ServiceRuntime {
  * in the transaction that marks the event as handled. The dispatcher then sends them. A snapshot that is too large for
  * its event is read from the returns service before the transaction.
  */
-export function startConsuming(o: ConsumeOptions): Promise<Worker> {
+export function startConsuming(o: FanOutOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
     description: 'Deliveries written',
   });
@@ -113,7 +113,7 @@ async function redactAndLock(
 async function writePart(
   tx: Queryable,
   part: readonly Event[],
-  o: ConsumeOptions & { readonly locked: Locked; readonly fannedOut: Counter },
+  o: FanOutOptions & { readonly locked: Locked; readonly fannedOut: Counter },
 ): Promise<void> {
   const { queues, targets, ownedShards } = o.locked;
   const due = queues.filter((queue) => part.some((event) => isFor(queue, event)));

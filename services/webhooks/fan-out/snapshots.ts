@@ -110,9 +110,9 @@ export async function* withSnapshots(
 }
 
 /**
- * Returns the ids of those events that an active subscription needs. Takes no lock, because a call to the returns
- * service follows. When a subscription is created in the meantime, its event has no snapshot, and the batch is tried
- * again.
+ * Returns the ids of those of these events that at least one active subscription gets. The others need no snapshot.
+ * Takes no lock, because a call to the returns service follows. When a subscription is created during that call, an
+ * event for it has no snapshot, and the batch is tried again.
  */
 async function neededAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();

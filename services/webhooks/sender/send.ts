@@ -99,12 +99,12 @@ export function createSender(o: SenderOptions): Sender {
     now: o.now ?? (() => new Date()),
   };
   return {
-    send: (sending) => attempt(sending, parts),
+    send: (sending) => sendRequest(sending, parts),
     close: () => pool.close(),
   };
 }
 
-async function attempt(sending: Sending, parts: Parts): Promise<AttemptOutcome> {
+async function sendRequest(sending: Sending, parts: Parts): Promise<AttemptOutcome> {
   const startedAt = new Date();
   const start = performance.now();
   const timing: Opening = { ...NO_TIMING };

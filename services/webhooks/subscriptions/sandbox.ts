@@ -2,8 +2,8 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { raw, type Sql, sql } from '../../platform/sql.ts';
 
 /**
- * Sets whether a shop is a sandbox. Deliveries of a sandbox have a header. The change affects deliveries that are read
- * from the table after it.
+ * Sets whether a shop is a sandbox. Deliveries of a sandbox have a header. The change affects first attempts whose
+ * delivery is created after it, and retries whose delivery is read from the queue after it.
  */
 export async function setSandbox(
   db: Queryable,

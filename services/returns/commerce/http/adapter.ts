@@ -136,7 +136,7 @@ async function send<T extends RequestType>(
 }
 
 /**
- * Returns the content of a successful answer. @throws CommerceFailure for any other answer, which counts as transient.
+ * Returns the content of a successful answer. @throws CommerceFailure for any other answer, which counts as `passing`.
  */
 function read<S extends z.ZodType>(answer: Answer, schema: S): z.infer<S> {
   if (answer.status < 200 || answer.status > 299) {

@@ -1,6 +1,7 @@
 import { onlyRow } from '../../../platform/only-row.ts';
 import type { Queryable } from '../../../platform/postgres.ts';
 import { addTimeline } from '../../store/timeline-store.ts';
+import { isUnknownOutcome } from '../known-outcomes.ts';
 import { CHECK_KEYS } from '../provider.ts';
 import { isOwnRefund } from './facts.ts';
 import { lockReturnsOfOrder } from './lock-order.ts';
@@ -93,7 +94,7 @@ async function mayBeOwn(tx: Queryable, refund: ProviderRefund): Promise<boolean>
                 join returns r on r.shop_id = p.shop_id and r.id = p.return_id
                 join orders o on o.shop_id = r.shop_id and o.id = r.order_id
                where p.shop_id = $1 and o.provider_order_id = $3 and p.kind = 'refund'
-                 and p.asked_at is not null and p.done_at is null
+                 and ${isUnknownOutcome('p')}
                  and p.amount = $4 and p.currency = $5) as own
        from inbound_refunds f where f.shop_id = $1 and f.provider_refund_id = $2`,
     [shopId, providerRefundId, providerOrderId, amount, currency],

@@ -52,7 +52,7 @@ export interface AccessTokens {
   /**
    * Returns a valid token of a store. Before that, refreshes a token that expires soon.
    *
-   * @throws CommerceFailure transient and unsent, when there is no valid token; LedgerUnavailable.
+   * @throws CommerceFailure `passing` and unsent, when there is no valid token; LedgerUnavailable.
    */
   of(store: Store): Promise<StoreAccess>;
   /** Notes that Shopify did not accept this token. If possible, it is refreshed before its next use. */

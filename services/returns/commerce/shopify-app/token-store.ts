@@ -7,8 +7,9 @@ import type { Grant, Refresh } from './token-exchange.ts';
 // Stores the tokens of stores at Shopify, encrypted. An access token that expires has a refresh token.
 
 /**
- * Contexts of the encryption. They bind a token to its shop, store and use: a copy in another row or column cannot be
- * decrypted. The secret for codes is bound only to the shop, so that it stays valid for another store.
+ * Contexts of the encryption. A token can be decrypted only for its shop, its Shopify store and its use, so a copy in
+ * another row or column is useless. The secret for the codes of gift cards is bound only to the shop. So it stays valid
+ * when the shop connects another Shopify store.
  */
 const CONTEXTS = {
   access: ({ shopId, shopDomain }: Store) => `shopify:${shopId}:${shopDomain}`,

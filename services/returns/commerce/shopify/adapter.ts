@@ -134,7 +134,7 @@ function unsent(error: unknown): unknown {
 }
 
 /**
- * Checks the store of a sandbox shop. @throws CommerceFailure final for other stores, because a sandbox must not move
+ * Checks the store of a sandbox shop. @throws CommerceFailure `final` for other stores, because a sandbox must not move
  * money.
  */
 async function requireDevelopmentStore(

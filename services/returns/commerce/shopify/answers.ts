@@ -8,25 +8,25 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED',
   'INTERNAL_ERROR',
 ]);
-/** Some errors of Shopify have no code. These words in the text of an error mean that it is transient. */
+/** Some errors of Shopify have no code. These words in the text of an error mean that it is `passing`. */
 const TRANSIENT_TEXT = /idempoten|try again|in progress|temporar|internal error/i;
 
 /**
- * Rejects an answer that has errors. @throws CommerceFailure: final when a repeat would fail again, otherwise
- * transient.
+ * Rejects an answer that has errors. @throws CommerceFailure: `final` when a repeat would fail again, otherwise
+ * `passing`.
  */
 export function rejectUserErrors(errors: UserErrors): void {
   const [error] = errors;
   if (!error) return;
-  const isTransient = errors.some(
+  const isPassing = errors.some(
     ({ code, message }) => TRANSIENT_CODES.has(code ?? '') || TRANSIENT_TEXT.test(message),
   );
   const why = textOf(errors.map(({ message }) => message).join('; '));
-  throw new CommerceFailure(isTransient ? 'passing' : 'final', `Shopify: ${why}`);
+  throw new CommerceFailure(isPassing ? 'passing' : 'final', `Shopify: ${why}`);
 }
 
 /**
- * Returns a part that an answer must have. @throws CommerceFailure transient, because the request may have had its
+ * Returns a part that an answer must have. @throws CommerceFailure `passing`, because the request may have had its
  * effect.
  */
 export function required<T>(value: T | null | undefined, what: string): T {

@@ -55,8 +55,8 @@ export async function findCancelledOrder(
  * Cancels the exchange order, and waits until it is cancelled. Its goods go back into stock. Nothing is refunded,
  * because the shopper paid with the returned goods.
  *
- * @throws CommerceFailure final for an order that does not exist, or that Shopify does not cancel, such as a shipped
- *   one; transient while the order is not cancelled yet.
+ * @throws CommerceFailure `final` for an order that does not exist, or that Shopify does not cancel, such as a shipped
+ *   one; `passing` while the order is not cancelled yet.
  */
 export async function cancelOrder(
   client: ShopifyClient,

@@ -44,7 +44,7 @@ export interface ShopifyClient {
   /**
    * Sends one operation.
    *
-   * @throws CommerceFailure always transient, because a request without a valid answer may have had its effect.
+   * @throws CommerceFailure always `passing`, because a request without a valid answer may have had its effect.
    */
   run<S extends z.ZodType>(o: {
     readonly shop: ShopifyShop;

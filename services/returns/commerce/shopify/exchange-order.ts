@@ -41,7 +41,7 @@ export async function findExchangeOrder(
  * Makes a paid order of the exchange goods, for the shopper and the address of the original order. When an earlier
  * request stopped between the draft and its completion, completes its draft.
  *
- * @throws CommerceFailure final, when the draft does not cost what the shopper has paid with the returned goods.
+ * @throws CommerceFailure `final`, when the draft does not cost what the shopper has paid with the returned goods.
  */
 export async function createExchangeOrder(
   client: ShopifyClient,

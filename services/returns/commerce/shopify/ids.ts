@@ -7,14 +7,14 @@ export function gidOf(type: string, id: bigint): string {
   return `gid://shopify/${type}/${id}`;
 }
 
-/** Returns the number at the end of a global id. @throws CommerceFailure transient, when there is none. */
+/** Returns the number at the end of a global id, as a text. @throws CommerceFailure `passing`, when there is none. */
 export function numberOf(gid: string): string {
   const [, number] = /\/([1-9]\d{0,15})$/.exec(gid) ?? [];
   if (number !== undefined && BigInt(number) <= MAX_ID) return number;
   throw new CommerceFailure('passing', 'Shopify: its answer has an invalid id');
 }
 
-/** Returns the UUID (version 8) of a key. It is always the same, because a repeated request must have the same one. */
+/** Returns a UUID (version 8) for an idempotency key, always the same, because a repeat must have the same. */
 export function uuidOf(key: string): string {
   const hex = createHash('sha256').update(key).digest('hex');
   const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16);

@@ -90,7 +90,7 @@ type ReadLine = ReadOrder['lineItems']['nodes'][number];
  * `read_all_orders`.
  *
  * @returns undefined when there is no such order.
- * @throws CommerceFailure final for an order with more than 500 lines.
+ * @throws CommerceFailure `final` for an order with more than 500 lines.
  */
 export async function findOrder(
   client: ShopifyClient,

@@ -130,7 +130,7 @@ export async function findRefund(
  * Refunds the amount to the payments of the order, in the order in which Shopify suggests them. The returned lines are
  * recorded as refunded, and are not restocked.
  *
- * @throws CommerceFailure final, when the order does not exist, has another currency, or when less than the amount is
+ * @throws CommerceFailure `final`, when the order does not exist, has another currency, or when less than the amount is
  *   left.
  */
 export async function createRefund(

@@ -81,7 +81,7 @@ export async function findRestock(): Promise<undefined> {
  * Adds the goods to the available stock, each at its location, or else at the primary one. Goods whose variant was
  * deleted are left out. So are goods whose stock Shopify does not count.
  *
- * @throws CommerceFailure final, when Shopify rejects an adjustment, for example because the location does not stock
+ * @throws CommerceFailure `final`, when Shopify rejects an adjustment, for example because the location does not stock
  *   the goods.
  */
 export async function adjustStock(

@@ -36,7 +36,7 @@ export interface Due extends QueueRef {
    * The valid signing secrets, newest first, encrypted as they are stored; null when there is none. See `signingKeys`.
    */
   readonly encryptedSecrets: string | null;
-  /** Whether the shop was a sandbox when the delivery was read. */
+  /** Whether the shop was a sandbox when the delivery was created (`fan-out.ts`) or read from the queue. */
   readonly isSandbox: boolean;
   /** Whether the event is a test event. */
   readonly isTest: boolean;

@@ -58,8 +58,8 @@ const endpointRows = rowsOf<EndpointChange>({
 });
 
 /**
- * Returns the statement that records results. It returns the leases and their tokens. Its CTE `leased` has the leases.
- * Its CTE `results` has the results whose token is valid.
+ * Builds the statement that records results. Its rows are the leases of the results and their present tokens. Its CTE
+ * `leased` has these leases, and its CTE `results` those results whose token is the present one.
  *
  * The bounds of the day are constants, so that PostgreSQL plans only one partition of each table. (PostgreSQL 18.4
  * crashes when it prunes partitions while it reads again a row that another transaction changed.) `any(array[…])` is an

@@ -41,13 +41,13 @@ export class Scheduler {
     const picks = await pick(this.#o);
     this.#hasMore = picks.hasMore;
     if (picks.picked.length === 0) return;
-    const picked = picks.picked.filter((one) => !this.#sendFresh(one));
-    if (picked.length > 0) await this.#sendRead({ ...picks, picked });
+    const picked = picks.picked.filter((one) => !this.#startFresh(one));
+    if (picked.length > 0) await this.#startRead({ ...picks, picked });
     this.#hasMore = this.#o.active.due().length > 0;
   }
 
   /** Starts fresh deliveries of a queue that has no other due work. Returns false when the queue must be read. */
-  #sendFresh({ queue, healthClass, limit }: Picked): boolean {
+  #startFresh({ queue, healthClass, limit }: Picked): boolean {
     const { active, retryNowMs } = this.#o;
     const mode = modeOf(active.endpoints.health(queue.endpointKey), retryNowMs());
     if (queue.hasDueWork || mode !== 'all') {
@@ -55,20 +55,20 @@ export class Scheduler {
       return false;
     }
     const nowMs = retryNowMs();
-    const waiting = active.takeFresh(queue, limit).filter((due) => !this.#send(due, nowMs));
+    const waiting = active.takeFresh(queue, limit).filter((due) => !this.#startUnlessThrottled(due, nowMs));
     active.noteGrant(queue, healthClass);
     queue.idleSinceMs = performance.now();
     if (waiting.length > 0) queue.hasDueWork = true;
     return true;
   }
 
-  async #sendRead(picks: Picks): Promise<void> {
+  async #startRead(picks: Picks): Promise<void> {
     for (const { queue } of picks.picked) queue.readEndedMs = Number.POSITIVE_INFINITY;
     const readAtMs = this.#o.retryNowMs();
     const deliveries = await this.#read(picks).finally(() => {
       for (const { queue } of picks.picked) queue.readEndedMs = performance.now();
     });
-    const waiting = new Set(deliveries.filter((due) => !this.#send(due, readAtMs)).map(queueKeyOf));
+    const waiting = new Set(deliveries.filter((due) => !this.#startUnlessThrottled(due, readAtMs)).map(queueKeyOf));
     this.#note(picks, deliveries, waiting);
   }
 
@@ -88,8 +88,12 @@ export class Scheduler {
     return readDue(pool, readings, { except, maxBytes, offsetMs: this.#o.offsetMs() });
   }
 
-  /** Starts the attempt of a delivery. @returns false when its shop is throttled, so that the delivery must wait. */
-  #send(due: Due, readAtMs: number): boolean {
+  /**
+   * Starts the attempt of a delivery. Skips it when it is in flight, or when this process no longer sends its queue.
+   *
+   * @returns false only when its shop is throttled, so that the delivery must wait.
+   */
+  #startUnlessThrottled(due: Due, readAtMs: number): boolean {
     const { active, attempts, inFlight, shards, shopBytes } = this.#o;
     const queue = active.queues.get(queueKeyOf(due));
     // Check the token here, directly before the start. If this process was frozen until now, it starts no attempt.
