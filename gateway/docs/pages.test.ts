@@ -84,7 +84,7 @@ function idsOf(page: string): string[] {
   return [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id);
 }
 
-/** The names of the fields of a body, and of the fields inside. */
+/** The names of the fields of a body. After each name, in brackets, come the names of the fields of its value. */
 function formOf(body: unknown): string {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return '';
   return Object.entries(body)

@@ -153,8 +153,8 @@ export async function endGrants(
     values,
   );
   for (const { id, shopId, userId, clientId, app } of rows) {
-    // Other grants of the same user, shop, client and app stay active. But without `consented_at`, the next sign-in
-    // asks for consent again.
+    // The user's other grants of this shop for the same client and app do not end. They lose `consented_at`, so that
+    // the next sign-in asks for consent again.
     await tx.query(
       `update oauth_grants set consented_at = null
         where user_id = $1 and shop_id = $2 and client_id = $3 and app is not distinct from $4

@@ -62,7 +62,7 @@ test('lines for a paused reader wait; the rest is dropped, counted and reported'
   expect(report).toMatchObject({ level: 'warn', lines: dropped });
   expect(lines).toHaveLength(2_000 - dropped);
   expect(new Set(lines).size).toBe(1);
-  // Lines are written immediately again, and no drop is reported twice.
+  // From now on a line is written immediately again, and the dropped lines are not reported a second time.
   output.write('after\n');
   expect(pipe.read()).toBe('after\n');
   pipe.close();

@@ -25,7 +25,10 @@ export const TRIGGER_TEXTS: Readonly<Record<Trigger, readonly [string, string?]>
     'A label is needed from a label provider.',
     "The shop's labels come from a third party. Its response is `POST /returns/{id}/labels`, then `PUT /labels/{id}` for each carrier update.",
   ],
-  'label.request.cancelled': ['A label that was requested is no longer needed.'],
+  'label.request.cancelled': [
+    'A label that was requested is no longer needed.',
+    'The label request was open, and somebody cancelled it, or the return was closed, was cancelled or expired.',
+  ],
   'giftcard.requested': [
     'A gift card is to be issued.',
     'A return with gift-card credit is processed and the shop issues its gift cards elsewhere. Its response is `POST /returns/{id}/gift-card`.',

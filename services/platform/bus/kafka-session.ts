@@ -20,9 +20,9 @@ const MAX_OPEN = 1_000;
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
 const CAPACITY_CHECK_MS = 20;
 /**
- * Interval of heartbeats. kafkajs sends a heartbeat only after a fetch. So a member notices that another member left
- * within the interval and the wait of a fetch together. A session lasts seven times as long, so that a busy process
- * stays a member. Milliseconds.
+ * Interval of heartbeats. kafkajs sends a heartbeat only after a fetch. So a member needs at most this interval and
+ * {@link FETCH_WAIT_MS} together to notice that another member has left. The session timeout (`kafka-session-time.ts`)
+ * is several times longer, so that a busy process stays a member. Milliseconds.
  */
 const HEARTBEAT_EVERY_MS = 250;
 const REBALANCE_TIMEOUT_MS = 10_000;

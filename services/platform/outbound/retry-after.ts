@@ -17,7 +17,7 @@ const DATE = `(?:${IMF_DATE}|${RFC850_DATE}|${ASCTIME_DATE})`;
 const WHOLE_DATE = new RegExp(`^${DATE}$`);
 const ONE = `(?:${DATE}|${SECONDS})`;
 const EACH = new RegExp(ONE, 'g');
-/** Several values, separated by commas: a proxy joins headers of one name in this way. */
+/** Matches the whole header: one value, or several with commas between, as a proxy joins headers of one name. */
 const LIST = new RegExp(`^${ONE}(?:[ \\t]*,[ \\t]*${ONE})*$`);
 
 /**

@@ -112,6 +112,7 @@ delete from ${table}
       );
       return add(tx, owner, keyring);
     },
+    // Changes nothing when there is only the newest secret, which has no `expires_at`.
     async endFormer(tx, owner) {
       const { rows } = await tx.query<{ signed: boolean }>(
         unnamed(sql`

@@ -5,7 +5,7 @@ const MAX_MS = 2 ** 48 - 1;
 
 /**
  * Returns a new id of an event: a UUID of version 7 (RFC 9562, 5.7). It begins with the time of the event in
- * milliseconds. So a log that is sorted by this time finds an event by its id, without an index of ids.
+ * milliseconds. So in a table that is sorted by this time, an event is found by its id without an index of ids.
  *
  * @param rest a UUID. Its last 74 random bits become those of the id.
  */

@@ -2,7 +2,10 @@ import type { NumberText } from '../../contract/exact-json.ts';
 import { parseId } from '../../platform/ids.ts';
 import type { Both } from '../../platform/money.ts';
 
-/** A JSON value in the caller's additional details. JSON.stringify writes it exactly as the caller sent it. */
+/**
+ * A value that the caller gave for the additional details of an order. A number that would lose digits is a
+ * `NumberText`, so that JSON.stringify writes it exactly as the caller sent it.
+ */
 export type DetailScalar = string | number | NumberText | boolean | null;
 
 /** Values that each new order gets as additional details, by key. */

@@ -103,11 +103,11 @@ export async function recordRequested(db: Queryable, job: Job, step: Step): Prom
 }
 
 /**
- * Does the same as {@link recordRequested}, unless the provider has reported an event about the order since the step
- * was planned.
+ * Records the request, as {@link recordRequested} does, if the provider has reported no event about the order since the
+ * step was planned.
  *
- * @returns false when it has reported one, or had reported before what stops payments; also when another worker has
- *   taken over the job, and when the shop's connection has changed. Then nothing is recorded.
+ * @returns false, and records nothing, in each of four cases: the provider has reported such an event; it had reported
+ *   before the plan what stops payments; another worker has taken over the job; the shop's connection has changed.
  */
 export async function recordRequestedWithoutNews(
   db: Queryable,

@@ -11,7 +11,7 @@ export interface HeaderSource {
   readonly trigger: string;
   readonly eventId: string;
   readonly apiVersion: string;
-  /** HTTP date on which the version is retired; undefined while the version is active. */
+  /** HTTP date on which the version is retired; undefined unless the version is deprecated and not retired yet. */
   readonly sunset: string | undefined;
   /** Revision of the return, by which receivers order events; 0 when the event is not about one return. */
   readonly revision: bigint;

@@ -7,11 +7,11 @@ import {
 } from './in-flight-limit.ts';
 
 /**
- * How many attempts an endpoint may have in flight, and whether its circuit is open. All times are by the retry clock,
- * in milliseconds.
+ * How many requests to an endpoint may be open, and whether its circuit is open. All times are by the retry clock, in
+ * milliseconds.
  */
 export interface EndpointHealth {
-  /** Maximum number of attempts in flight, see `in-flight-limit.ts`. The column is `flight_cap`. */
+  /** Maximum number of open requests, see `in-flight-limit.ts`. The column is `flight_cap`. */
   readonly maxInFlight: number;
   /** Number of failures since the last success, and the time of the first of them. */
   readonly failures: number;

@@ -1,7 +1,7 @@
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 
 /**
- * The first value and the maximum of an endpoint's limit of attempts in flight. The limit has its first value again
+ * The first value and the maximum of an endpoint's limit of open requests. The limit has its first value again
  * after the circuit closes (`circuit-breaker.ts`), and after the subscription is activated (`queue-changes.ts`).
  */
 export const START_IN_FLIGHT = 2;

@@ -33,8 +33,9 @@ interface FailureCount {
 
 /**
  * Counts failures of subscriptions, and resets a count after a success. Deactivates a subscription that had only
- * failures for too long, and returns a warning before that. Publishes events about both, and about exhausted
- * deliveries. The caller must have locked the leases. Skips locked rows, because their locks may last long.
+ * failures for too long, or whose current address answered 410. Warns before the first of these. Publishes events about
+ * both, and about exhausted deliveries. The caller must have locked the leases. Skips locked rows, because their locks
+ * may last long.
  *
  * @param o.offsetMs offset of the retry clock.
  */
