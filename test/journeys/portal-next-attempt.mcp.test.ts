@@ -43,13 +43,14 @@ async function untilPaused(webhookId: string): Promise<void> {
   const tests = 6;
   const before = broken.received.length;
   for (let sent = 0; sent < tests; sent += 1) await sendTest(webhookId);
-  await until(() => broken.received.length === before + tests);
+  await until(() => broken.received.length >= before + tests);
   await until(async () => {
     const { deliveries } = await call<{ deliveries: { attemptCount?: number }[] }>(
       'ListDeliveries',
       { webhookId },
     );
-    return deliveries.every(({ attemptCount }) => attemptCount === 1);
+    // A slow machine may have made the second attempt of the first delivery already.
+    return deliveries.every(({ attemptCount = 0 }) => attemptCount > 0);
   });
   await stack.control('POST', '/clock/webhooks', { advance_s: 7 });
   await until(async () => {
