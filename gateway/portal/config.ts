@@ -10,5 +10,7 @@ export const portalShape = {
     .describe('Minutes after which a session of the portal ends when it is not used'),
   PORTAL_CALLS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(600)
-    .describe("Calls that the portal's page of a signed-in user may make per minute, in all the user's shops together"),
+    .describe(
+      "Calls that the portal's page of a signed-in user may make per minute, in all the user's shops together",
+    ),
 };

@@ -29,7 +29,8 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   },
   FORBIDDEN: {
     statuses: [403],
-    meaning: 'Only in dispositioning: the credential is valid, but lacks the scope of the operation.',
+    meaning:
+      'Only in dispositioning: the credential is valid, but lacks the scope of the operation.',
     help: 'Create a key with the scope that WWW-Authenticate names.',
   },
   NOT_FOUND: {

@@ -13,6 +13,7 @@ interface Probe {
   readonly trial: Trial;
   readonly publisher: Publisher;
   readonly member: Member;
+  readonly random: Random;
 }
 
 /** A part of the system that a row kills, and how its work in flight is counted. */
@@ -41,11 +42,21 @@ const relay: Target = {
   inFlight: ({ system, trial }) => stays(() => pointersOf(system, trial.shop.id)),
 };
 
-/** Published events that no listener has handled. */
+/** Maximum time from the commit of an event until a listener has handled it, on a machine that is not busy. Milliseconds. */
+const HANDLED_MS = 20;
+
+/**
+ * Published events that no listener has handled. A listener handles an event within milliseconds, so a check that sees
+ * one is often too late. Therefore the freeze comes at a random time after an event was stored.
+ */
 const consumer: Target = {
   name: 'consumer',
   service: 'webhooks',
-  mayHit: async ({ system, trial }) => (await unreadOf(system, trial.shop.id)).size > 0,
+  async mayHit({ system, trial, random }) {
+    if (!(await isAnyUnhandled(system, trial.shop.id))) return false;
+    await sleep(random.between(0, HANDLED_MS));
+    return true;
+  },
   inFlight: ({ system, trial }) => stays(() => unreadOf(system, trial.shop.id)),
 };
 
@@ -113,6 +124,21 @@ export async function unreadOf(system: System, shopId: number): Promise<Set<stri
   return new Set(rows.map(({ id }) => id));
 }
 
+/** Whether one of the shop's last events is not handled by a listener, published or not. */
+async function isAnyUnhandled(system: System, shopId: number): Promise<boolean> {
+  const { rowCount } = await system.pool.query({
+    name: 'any-unhandled',
+    text: `select from (select shop_id, event_id from returns.events
+                         where shop_id = $1 and day >= current_date - 1
+                         order by day desc, position desc limit 20) e
+            where not exists (select from webhooks.consumed_events c
+                               where c.shop_id = e.shop_id and c.event_id = e.event_id)
+            limit 1`,
+    values: [shopId],
+  });
+  return rowCount === 1;
+}
+
 /**
  * Webhook-ids of requests that the sink has accepted and that are still in the queue. They may be repeated. The unsent
  * backlog is left out.
@@ -156,7 +182,7 @@ export interface FrozenProcess {
  * @throws Error when none has work in flight.
  */
 export async function freezeWithWork(
-  o: Omit<Probe, 'member'> & { readonly target: Target; readonly random: Random },
+  o: Omit<Probe, 'member'> & { readonly target: Target },
 ): Promise<FrozenProcess> {
   const { system, target, random } = o;
   for (let checks = 1; checks <= MAX_CHECKS; checks += 1) {

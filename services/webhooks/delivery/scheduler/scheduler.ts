@@ -55,7 +55,9 @@ export class Scheduler {
       return false;
     }
     const nowMs = retryNowMs();
-    const waiting = active.takeFresh(queue, limit).filter((due) => !this.#startUnlessThrottled(due, nowMs));
+    const waiting = active
+      .takeFresh(queue, limit)
+      .filter((due) => !this.#startUnlessThrottled(due, nowMs));
     active.noteGrant(queue, healthClass);
     queue.idleSinceMs = performance.now();
     if (waiting.length > 0) queue.hasDueWork = true;
@@ -68,7 +70,9 @@ export class Scheduler {
     const deliveries = await this.#read(picks).finally(() => {
       for (const { queue } of picks.picked) queue.readEndedMs = performance.now();
     });
-    const waiting = new Set(deliveries.filter((due) => !this.#startUnlessThrottled(due, readAtMs)).map(queueKeyOf));
+    const waiting = new Set(
+      deliveries.filter((due) => !this.#startUnlessThrottled(due, readAtMs)).map(queueKeyOf),
+    );
     this.#note(picks, deliveries, waiting);
   }
 
