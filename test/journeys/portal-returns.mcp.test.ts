@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
 import { createVisitors } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
@@ -51,6 +52,45 @@ test('the banner of a review has the comment that was written with the flag', as
     .getByText(/^Comment of .* in the portal, .*: Refund only without the fee$/)
     .waitFor();
   expect(await findings()).toEqual([]);
+});
+
+test('the banner of a review has the newest of what happened since, by whom with the role, and leads to the timeline', async () => {
+  const { id } = await stack.fixture('open');
+  const [agent, owner] = [await pageOf('returns_agent'), await pageOf('owner')];
+  const call = (name: string, content: object) =>
+    callPortal(agent.page, `ReturnsService/${name}`, {
+      idempotencyKey: crypto.randomUUID(),
+      returnId: String(id),
+      ...content,
+    });
+  await call('AddNote', { text: 'Note from before' });
+  await call('FlagReturn', { reasons: ['Lighter than expected'] });
+  const { page } = owner;
+  const banner = page.getByRole('alert').filter({ hasText: 'Somebody must review this return' });
+  const since = banner.getByText('What happened since then');
+  await owner.open(`/returns/${id}`);
+  await banner.getByText('Lighter than expected').waitFor();
+  expect(await since.count()).toBe(0);
+
+  for (const n of [1, 2, 3, 4, 5, 6]) await call('AddNote', { text: `Note ${n}` });
+  await owner.open(`/returns/${id}`);
+  await since.waitFor();
+  const notes = banner.getByRole('listitem').filter({ hasText: 'Note' });
+  const texts = await notes.allInnerTexts();
+  expect(texts.map((text) => text.split(': ').at(-1))).toEqual(
+    [6, 5, 4, 3, 2].map((n) => `Note ${n}`),
+  );
+  expect(texts[0]).toContain('(Returns agent) in the portal');
+  await banner.getByText('These are the newest 5.').waitFor();
+  expect(await owner.findings()).toEqual([]);
+  await banner.getByRole('link', { name: 'Show the timeline' }).focus();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/#timeline$/);
+  const timeline = page.getByRole('region', { name: 'Timeline' });
+  await until(async (see) => {
+    const y = see((await timeline.boundingBox())?.y ?? -1);
+    return y >= 0 && y < 900;
+  });
 });
 
 test('an owner opens the audit entries of a return, and finds them by the order name', async () => {

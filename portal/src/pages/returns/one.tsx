@@ -29,6 +29,7 @@ import styles from './one.module.css';
 import { Result } from './result.tsx';
 
 const Cancelled = lazyPart(async () => (await import('./cancelled.tsx')).Cancelled, 2);
+const SinceFlagged = lazyPart(async () => (await import('./since-flagged.tsx')).SinceFlagged, 1);
 const Timeline = lazyPart(async () => (await import('./timeline.tsx')).Timeline, 6);
 
 const route = getRouteApi('/returns/$returnId');
@@ -112,12 +113,16 @@ function Notices({ about }: { readonly about: Return }) {
         <Cancelled about={about} />
       )}
       {state === 'review' && (
-        <Alert id={REFUSED_ID} color="yellow" title="Somebody must review this return">
-          It is not processed until the review ends.
-          {flagReasons.length > 0 && (
-            <Bullets items={flagReasons.map((reason) => [reason, reason])} />
-          )}
-          {about.reviewComment && <ReviewComment comment={about.reviewComment} />}
+        <Alert color="yellow" title="Somebody must review this return">
+          {/* Describes the disabled button. What happened since then would be too long for that. */}
+          <div id={REFUSED_ID}>
+            It is not processed until the review ends.
+            {flagReasons.length > 0 && (
+              <Bullets items={flagReasons.map((reason) => [reason, reason])} />
+            )}
+            {about.reviewComment && <ReviewComment comment={about.reviewComment} />}
+          </div>
+          {can(ReturnsService.method.listTimeline) && <SinceFlagged about={about} />}
         </Alert>
       )}
       {processing ? (

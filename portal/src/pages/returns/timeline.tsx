@@ -26,29 +26,34 @@ export function useTimeline(about: Return) {
   );
 }
 
+/** The place of the timeline in the page, for links to it. */
+export const TIMELINE_ID = 'timeline';
+
 /** What happened to the return. */
 export function Timeline({ about }: { readonly about: Return }) {
   const pages = useTimeline(about);
   return (
-    <Panel title="Timeline" actions={<AuditLink returnId={about.summary?.id ?? '0'} />}>
-      <Loaded query={pages} rows={4}>
-        {(data) => (
-          <Stack gap="sm">
-            {data.pages[0]?.entries.length === 0 && (
-              <Text size="sm" c="dimmed">
-                Nothing happened in the last 400 days. Older entries are removed.
-              </Text>
-            )}
-            <ol className={styles.list}>
-              {data.pages.flatMap(({ entries }) =>
-                entries.map((entry) => <Entry key={entry.id} entry={entry} />),
+    <div id={TIMELINE_ID}>
+      <Panel title="Timeline" actions={<AuditLink returnId={about.summary?.id ?? '0'} />}>
+        <Loaded query={pages} rows={4}>
+          {(data) => (
+            <Stack gap="sm">
+              {data.pages[0]?.entries.length === 0 && (
+                <Text size="sm" c="dimmed">
+                  Nothing happened in the last 400 days. Older entries are removed.
+                </Text>
               )}
-            </ol>
-            {pages.hasNextPage && <More pages={pages} more="Show earlier entries" />}
-          </Stack>
-        )}
-      </Loaded>
-    </Panel>
+              <ol className={styles.list}>
+                {data.pages.flatMap(({ entries }) =>
+                  entries.map((entry) => <Entry key={entry.id} entry={entry} />),
+                )}
+              </ol>
+              {pages.hasNextPage && <More pages={pages} more="Show earlier entries" />}
+            </Stack>
+          )}
+        </Loaded>
+      </Panel>
+    </div>
   );
 }
 
