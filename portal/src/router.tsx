@@ -89,7 +89,7 @@ const oneReturn = createRoute({
 const payloadVersion = createRoute({
   getParentRoute: () => root,
   path: '/payload-version',
-  validateSearch: known('event', 'topic', 'from', 'to', 'all'),
+  validateSearch: known('event', 'topic', 'from', 'to', 'all', 'since'),
   component: lazyRouteComponent(
     () => import('./pages/payload-version/page.tsx'),
     'PayloadVersionPage',

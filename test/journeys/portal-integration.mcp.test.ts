@@ -113,6 +113,22 @@ describe('the payload version', () => {
       const compare = page.getByRole('link', { name: 'Compare with 2026-07' });
       await compare.waitFor();
       expect(await page.getByText('Webhooks that get another payload').count()).toBe(0);
+      // What the change concerned stays in sight with its tests, also after the reader was elsewhere.
+      const rowOf = (url: string) => page.locator('main').getByRole('row').filter({ hasText: url });
+      await page.getByText(/^Webhooks whose payload changed from 2026-07 to 2026-10: \d/).waitFor();
+      await rowOf(untested).getByText('not tested').waitFor();
+      expect(await developer.findings()).toEqual([]);
+      await rowOf(tested).getByRole('link', { name: 'See the delivery' }).click();
+      await page.getByRole('heading', { name: 'Delivery of return.closed' }).waitFor();
+      await page.goBack();
+      await rowOf(tested).getByText('accepted (HTTP 200)').waitFor();
+      await rowOf(tested)
+        .getByRole('link', { name: 'Show what changed for return.closed' })
+        .click();
+      await page.getByText('In 2026-10: ').first().waitFor();
+      expect(await page.getByLabel('From', { exact: true }).inputValue()).toBe('2026-07');
+      await rowOf(tested).getByText('accepted (HTTP 200)').waitFor();
+      await page.goBack();
       await compare.click();
       await page.getByText('Webhooks that get another payload in 2026-07').waitFor();
       expect(developer.problems()).toEqual([]);

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from '@jest/globals';
 import { GetPayloadVersionResponseSchema } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { changedTopics, olderVersion, otherVersion } from './between.ts';
+import { changedTopics, changeOf, olderVersion, otherVersion } from './between.ts';
 
 const setting = (servedVersion: string) =>
   create(GetPayloadVersionResponseSchema, {
@@ -36,4 +36,12 @@ test.each([
 test('an older version is offered only while payloads can have it', () => {
   expect(olderVersion(setting('2027-01'))).toBe('2026-10');
   expect(olderVersion(setting('2026-10'))).toBeUndefined();
+});
+
+test.each([
+  ['the version of before', '2026-07', '2027-01', { from: '2026-07', to: '2026-10', isMade: true }],
+  ['its own version', '2026-10', '2027-01', { from: '2026-10', to: '2027-01', isMade: false }],
+  ['no version', 'x', undefined, undefined],
+])('an address that names %s says which change is shown', (_name, former, other, change) => {
+  expect(changeOf(setting('2026-10'), { former, other })).toEqual(change);
 });

@@ -20,6 +20,31 @@ export function otherVersion(
   return found?.version;
 }
 
+/** A change of the version, which the shop made already or could make. */
+export interface VersionChange {
+  readonly from: string;
+  readonly to: string;
+  readonly isMade: boolean;
+}
+
+/**
+ * What the page says about each webhook: the change that the shop made, as long as the address names the former version,
+ * or else the one that it could make.
+ *
+ * @param o.former the version of before, from the address.
+ * @param o.other the version to compare with.
+ */
+export function changeOf(
+  { servedVersion, versions }: GetPayloadVersionResponse,
+  o: { readonly former: string | undefined; readonly other: string | undefined },
+): VersionChange | undefined {
+  const isKnown = versions.some(({ version }) => version === o.former);
+  if (o.former !== undefined && isKnown && o.former !== servedVersion) {
+    return { from: o.former, to: servedVersion, isMade: true };
+  }
+  return o.other === undefined ? undefined : { from: servedVersion, to: o.other, isMade: false };
+}
+
 /** The newest version before the shop's that payloads can have. */
 export function olderVersion({
   servedVersion,

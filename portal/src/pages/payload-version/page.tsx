@@ -20,7 +20,7 @@ import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { olderVersion, otherVersion } from './between.ts';
+import { changeOf, olderVersion, otherVersion } from './between.ts';
 import { MarkedText } from './marked-text.tsx';
 import { SentVersions } from './sent-versions.tsx';
 
@@ -56,17 +56,26 @@ export function PayloadVersionPage() {
   );
 }
 
-/** What another version changes: a newer one, or one that the reader chose. */
+/**
+ * What another version changes: a newer one, or one that the reader chose. After the shop has changed its version, the
+ * webhooks that this concerns stay in sight.
+ */
 function Effects({ setting }: { readonly setting: GetPayloadVersionResponse }) {
   const { can } = useSession();
-  const other = otherVersion(setting, route.useSearch().to);
+  const { to, since: former } = route.useSearch();
+  const other = otherVersion(setting, to);
   const older = olderVersion(setting);
+  const change = changeOf(setting, { former, other });
+  // The reader asks what a change that was made has changed.
+  const compared = other ?? (to === change?.to ? to : undefined);
   return (
     <>
-      {can(WebhooksService.method.listWebhooks) && <SentVersions setting={setting} other={other} />}
+      {can(WebhooksService.method.listWebhooks) && (
+        <SentVersions setting={setting} change={change} />
+      )}
       {can(PayloadVersionService.method.previewPayload) &&
-        (other ? (
-          <Compare setting={setting} other={other} />
+        (compared ? (
+          <Compare setting={setting} other={compared} />
         ) : (
           older && (
             <route.Link to="." search={{ to: older }}>
@@ -137,9 +146,12 @@ function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVe
   const { can } = useSession();
   const { setPayloadVersion } = PayloadVersionService.method;
   const { version } = o.of;
-  const { version: former, versions } = o.setting;
+  const { version: former, servedVersion, versions } = o.setting;
+  const navigate = route.useNavigate();
   const { run, isPending } = useWrite(setPayloadVersion, {
     done: `Your webhooks use ${version} from now on.`,
+    onSuccess: () =>
+      void navigate({ search: { since: servedVersion }, replace: true, resetScroll: false }),
   });
   if (version === former) return <Text size="sm">Used now</Text>;
   if (!o.of.selectable || !can(setPayloadVersion)) return <>–</>;

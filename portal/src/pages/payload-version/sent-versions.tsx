@@ -14,30 +14,34 @@ import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { useSession } from '../../session/session.tsx';
-import { changedTopics } from './between.ts';
+import { changedTopics, type VersionChange } from './between.ts';
 import { TestCell } from './test-cell.tsx';
 import { useVersionTests, type VersionTests } from './version-tests.ts';
 
 const route = getRouteApi('/payload-version');
 
 /**
- * The shop's webhooks with the version that each is sent, whether another version would change its payload, and a test in
- * that version.
+ * The shop's webhooks with the version that each is sent, whether a change of the version concerns its payload, and a
+ * test in the new version.
  *
- * @param o.other undefined when there is none to compare with.
+ * @param o.change undefined when there is no version to compare with.
  */
 export function SentVersions({
   setting,
-  other,
+  change,
 }: {
   readonly setting: GetPayloadVersionResponse;
-  readonly other: string | undefined;
+  readonly change: VersionChange | undefined;
 }) {
   const query = useQuery(WebhooksService.method.listWebhooks, {});
   const mayTest = useSession().can(PayloadVersionService.method.sendVersionTest);
-  const tests = useVersionTests(mayTest ? other : undefined);
+  const tests = useVersionTests(mayTest ? change?.to : undefined);
   const { servedVersion } = setting;
-  const changed = changedTopics(setting, servedVersion, other ?? servedVersion);
+  const changed = changedTopics(
+    setting,
+    change?.from ?? servedVersion,
+    change?.to ?? servedVersion,
+  );
   return (
     <Panel
       title="What each webhook is sent"
@@ -51,9 +55,9 @@ export function SentVersions({
             </Text>
           ) : (
             <>
-              {other && (
+              {change && (
                 <Text size="sm" mb="xs">
-                  Webhooks that get another payload in {other}:{' '}
+                  {concernedText(change)}:{' '}
                   {webhooks.filter(({ topic }) => changed.has(topic)).length} of {webhooks.length}.
                 </Text>
               )}
@@ -63,11 +67,11 @@ export function SentVersions({
                 rowKey={({ id }) => id}
                 columns={[
                   ...columnsOf(servedVersion),
-                  ...(other ? [effectOf(servedVersion, other, changed)] : []),
-                  ...(other && mayTest ? [testIn(other, tests)] : []),
+                  ...(change ? [effectOf(change, changed)] : []),
+                  ...(change && mayTest ? [testIn(change.to, tests)] : []),
                 ]}
               />
-              {other && mayTest && (
+              {change && mayTest && (
                 <Text size="sm" c="dimmed" mt="xs">
                   A test is an example, signed like a real event. The last one of each webhook is
                   shown, also if a colleague sent it. “Accepted” means that the receiver answered
@@ -80,6 +84,12 @@ export function SentVersions({
       </Loaded>
     </Panel>
   );
+}
+
+function concernedText({ from, to, isMade }: VersionChange): string {
+  return isMade
+    ? `Webhooks whose payload changed from ${from} to ${to}`
+    : `Webhooks that get another payload in ${to}`;
 }
 
 /** Those that change first. */
@@ -120,24 +130,29 @@ function testIn(version: string, tests: VersionTests): Column<Webhook> {
   };
 }
 
-function effectOf(served: string, other: string, changed: ReadonlySet<string>): Column<Webhook> {
+function effectOf(
+  { from, to, isMade }: VersionChange,
+  changed: ReadonlySet<string>,
+): Column<Webhook> {
+  const [changes, stays] = isMade ? ['Changed', 'Stayed the same'] : ['Changes', 'Stays the same'];
+  const since = isMade ? { since: from } : {};
   return {
-    title: `In ${other}`,
+    title: `In ${to}`,
     cell: ({ topic, trigger }) =>
       changed.has(topic) ? (
         <>
-          Changes:{' '}
+          {changes}:{' '}
           <route.Link
             to="."
             hash="compare"
-            search={{ event: `example:${trigger}`, topic, from: served, to: other }}
-            aria-label={`Show what changes for ${trigger}`}
+            search={{ event: `example:${trigger}`, topic, from, to, ...since }}
+            aria-label={`Show what ${changes.toLowerCase()} for ${trigger}`}
           >
             show what
           </route.Link>
         </>
       ) : (
-        'Stays the same'
+        stays
       ),
   };
 }
