@@ -104,11 +104,15 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
         actions={<WebhookActions webhook={webhook} onTested={setTestedAs} />}
       />
       <Stack gap="md">
-        {testedAs !== undefined && (
-          <TestNotice deliveryId={testedAs} onClose={() => setTestedAs(undefined)} />
-        )}
         {sending !== undefined && (
           <SendProgress webhook={webhook} total={sending} onClose={() => setSending(undefined)} />
+        )}
+        {testedAs !== undefined && (
+          <TestNotice
+            webhook={webhook}
+            deliveryId={testedAs}
+            onClose={() => setTestedAs(undefined)}
+          />
         )}
         <Warning webhook={webhook} onAsk={() => setAsking(true)} />
         {/* Outside of the warning, which changes while the deliveries are sent. */}
