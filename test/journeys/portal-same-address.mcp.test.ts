@@ -80,6 +80,12 @@ test('webhooks of one address are seen to fail together, and get a new address t
   const link = summary.getByRole('link', { name: `Webhook ${one}`, exact: true });
   const place = await link.boundingBox();
   expect((place?.y ?? 800) + (place?.height ?? 0)).toBeLessThan(800);
+  // Both webhooks are in the line of their address, with its cause once.
+  const address = summary.getByRole('listitem').filter({ hasText: url });
+  await address.getByRole('link', { name: `Webhook ${other}`, exact: true }).waitFor();
+  await address.getByText(/^The last attempt, .*the request is not allowed \(403\)/).waitFor();
+  expect(await address.count()).toBe(1);
+  expect(await address.getByText('the request is not allowed (403)').count()).toBe(1);
   await page.getByText(/\d+ waiting for a retry/).waitFor();
   expect(await developer.findings()).toEqual([]);
 

@@ -19,9 +19,9 @@ import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { count, numberText } from '../../words.ts';
+import { count } from '../../words.ts';
+import { FailingWebhooks } from './failing-list.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
 import { webhookText } from './name.ts';
 import { WebhooksNav } from './nav.tsx';
@@ -128,35 +128,6 @@ function Pair({ trigger, topic }: Pick<Webhook, 'trigger' | 'topic'>) {
         topic {topic}
       </Text>
     </>
-  );
-}
-
-/** Number of failing webhooks that are named, so that what follows stays in view. */
-const NAMED = 5;
-
-/** Webhooks whose receiver fails come first, because somebody must do something about them. */
-function FailingWebhooks({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
-  if (webhooks.length === 0) return null;
-  const unnamed = webhooks.length - NAMED;
-  // The newest first: the others are known already.
-  const since = ({ health }: Webhook) => Number(health?.failingSince?.seconds ?? 0);
-  const newestFirst = webhooks.toSorted((one, other) => since(other) - since(one));
-  return (
-    <Alert color="red" title={count(webhooks.length, 'webhook fails', 'webhooks fail')}>
-      <Bullets
-        items={newestFirst.slice(0, NAMED).map((one) => [
-          one.id,
-          <Fragment key={one.id}>
-            <Link to="/webhooks/$webhookId" params={{ webhookId: one.id }}>
-              {webhookText(one, { word: 'Webhook' })}
-            </Link>
-            , <Code>{one.trigger}</Code> to {one.url}: {count(one.health?.failures ?? 0, 'attempt')}{' '}
-            failed since <Time at={one.health?.failingSince} />
-          </Fragment>,
-        ])}
-      />
-      {unnamed > 0 && <>{numberText(unnamed)} more in the table below.</>}
-    </Alert>
   );
 }
 
