@@ -87,6 +87,7 @@ test('webhooks of one address are seen to fail together, and get a new address t
   expect(await address.count()).toBe(1);
   expect(await address.getByText('the request is not allowed (403)').count()).toBe(1);
   await page.getByText(/\d+ waiting for a retry/).waitFor();
+  await page.getByText(/^Each delivery counts once, by its state now\./).waitFor();
   expect(await developer.findings()).toEqual([]);
 
   await link.click();

@@ -62,6 +62,10 @@ export function DeliveryChart(o: {
       ) : (
         <Body hours={query.data?.hours} />
       )}
+      <Text size="sm" c="dimmed" mt="xs">
+        Each delivery counts once, by its state now. One that waits for a retry counts as not
+        succeeded in the success rate.
+      </Text>
     </Panel>
   );
 }
