@@ -34,17 +34,22 @@ afterAll(async () => {
   await database?.end();
 }, 60_000);
 
-/** Connects an assistant of the analyst, as the consent page does. Returns its id. */
-async function connect(app: string): Promise<string> {
+/** The id of a user. */
+async function idOf(name: string): Promise<bigint> {
   const { rows } = await database.query<{ id: bigint }>('select id from users where email = $1', [
-    personOf(stack, 'analyst').email,
+    personOf(stack, name).email,
   ]);
+  return rows[0]?.id ?? 0n;
+}
+
+/** Connects an assistant of a user, as the consent page does. Returns its id. */
+async function connect(app: string, name = 'analyst'): Promise<string> {
   const [id, clientId, shopId] = [randomUUID(), 'rms-mcp', BigInt(stack.shop.id)];
-  const userId = rows[0]?.id ?? 0n;
+  const userId = await idOf(name);
   await storeGrant(database, id, { userId, shopId, clientId, app });
   await recordAudit(database, {
     shopId,
-    by: { actor: { kind: Actor_Kind.USER, id: String(userId), name: 'analyst' } },
+    by: { actor: { kind: Actor_Kind.USER, id: String(userId), name } },
     action: 'assistant.connected',
     subject: id,
     detail: { client_id: clientId, app },
@@ -73,6 +78,36 @@ test('assistants whose access has ended are listed, folded, for the owner and fo
   }
   await analyst.page.getByText(/^These are (all of the last 13 months|the 50)/).waitFor();
   expect(await analyst.page.getByRole('link', { name: /audit log/ }).count()).toBe(0);
+});
+
+test('what an assistant did has its reason in the audit log, and a link to its connection, also after that has ended', async () => {
+  const { page } = owner;
+  const app = `${randomUUID()}.example`;
+  const assistantId = await connect(app, 'owner');
+  const { id } = await stack.fixture('open');
+  const flag = { idempotencyKey: randomUUID(), returnId: String(id), reasons: ['Looks odd'] };
+  await callPortal(page, 'ReturnsService/FlagReturn', flag);
+  const actor = { kind: Actor_Kind.USER, id: String(await idOf('owner')), name: 'owner' };
+  await recordAudit(database, {
+    shopId: BigInt(stack.shop.id),
+    by: { actor, source: '192.0.2.1', requestId: randomUUID() },
+    action: 'mcp.flag_return',
+    subject: String(id),
+    detail: { call: randomUUID(), phase: 'done', client_id: 'rms-mcp', app },
+  });
+  for (const fold of ['that never called', 'whose access has ended']) {
+    await owner.open(`/audit-log?return=${id}&action=mcp.flag_return`);
+    const entry = page.getByRole('row').filter({ hasText: app });
+    await entry.getByText('Looks odd').waitFor();
+    expect(await owner.findings()).toEqual([]);
+    await entry.getByRole('link', { name: `Assistant ${app}` }).click();
+    const opened = page.locator('details[open]').filter({ hasText: fold });
+    await opened.getByRole('row').filter({ hasText: app }).waitFor();
+    expect(await owner.findings()).toEqual([]);
+    if (fold === 'that never called') {
+      await callPortal(page, 'AssistantsService/DisconnectAssistant', { assistantId });
+    }
+  }
 });
 
 test('a removed partner app is listed, with who removed it', async () => {

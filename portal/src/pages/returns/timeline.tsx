@@ -80,11 +80,18 @@ const HAPPENED: Readonly<Record<string, string>> = {
 /** What somebody reported, perhaps some time after it happened. */
 const REPORTED = new Set(['return.arrived', 'line.graded', 'line.assessed', 'label.updated']);
 
-/** Without a comment, some texts say themselves what happened. */
-export function entryText({ kind, text }: TimelineEntry): string {
+/** What happened, and what somebody wrote about it. */
+export function entryText(entry: TimelineEntry): string {
+  const { kind, text } = entry;
   const happened = HAPPENED[kind];
   if (happened === undefined) return text || inWords(kind);
-  return text === '' || text.startsWith(happened) ? text || happened : `${happened}: ${text}`;
+  return writtenText(entry) === '' ? text || happened : `${happened}: ${text}`;
+}
+
+/** What somebody wrote about it. Without a comment, some texts say themselves what happened. */
+export function writtenText({ kind, text }: TimelineEntry): string {
+  const happened = HAPPENED[kind];
+  return happened !== undefined && text.startsWith(happened) ? '' : text;
 }
 
 function Entry({ entry }: { readonly entry: TimelineEntry }) {

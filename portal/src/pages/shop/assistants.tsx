@@ -109,7 +109,7 @@ const COLUMNS: readonly Column<Connections>[] = [
     roomy: true,
     cell: ({ newest, ids }) => (
       <>
-        <AppName of={newest} />
+        <AppName of={newest} ids={ids} />
         {ids.length > 1 && <SecondLine>{count(ids.length, 'connection')}</SecondLine>}
       </>
     ),

@@ -1,17 +1,26 @@
 import { Badge, Group, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { lazy, Suspense, useState } from 'react';
 import type { AuditChange, AuditEntry } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import type { Column } from '../../parts/data-table.tsx';
+import { Fold } from '../../parts/fold.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { LongText } from '../../parts/long-text.tsx';
 import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
 import { inWords, roleName } from '../../words.ts';
 import styles from './audit-entry.module.css';
 
 const WebhookDescription = lazyPart(
   async () => (await import('../webhooks/description.tsx')).WebhookDescription,
 );
+
+// While they are loaded, a text of one line stands in their place.
+const Reason = lazy(async () => ({ default: (await import('./audit-reason.tsx')).Reason }));
+const AssistantLink = lazy(async () => ({
+  default: (await import('./assistant-link.tsx')).AssistantLink,
+}));
 
 const route = getRouteApi('/audit-log');
 
@@ -46,12 +55,25 @@ export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
     title: 'Through',
     cell: (entry) => (
       <>
-        <span>{entry.through}</span>
+        <Through entry={entry} />
         <SecondLine>{entry.source}</SecondLine>
       </>
     ),
   },
 ];
+
+/** By which way. An assistant has a link to its connection. */
+function Through({ entry }: { readonly entry: AuditEntry }) {
+  const { action, through } = entry;
+  if (!action.startsWith('mcp.')) return <span>{through}</span>;
+  return (
+    <span className={styles.object ?? ''}>
+      <Suspense fallback={through}>
+        <AssistantLink entry={entry} />
+      </Suspense>
+    </span>
+  );
+}
 
 const KINDS: Readonly<Record<string, string>> = {
   user: 'User',
@@ -106,7 +128,26 @@ function What({ entry }: { readonly entry: AuditEntry }) {
       <Text size="xs" c="dimmed" component="div" className={styles.object ?? ''}>
         <ObjectOf entry={entry} />
       </Text>
+      {/\.(cancel|flag|unflag)_return$/.test(action) && outcome !== 'refused' && (
+        <ReasonFold entry={entry} />
+      )}
     </>
+  );
+}
+
+/** The reason of an action, which is read only when it is shown: at once where the log has entries of one return. */
+function ReasonFold({ entry }: { readonly entry: AuditEntry }) {
+  const { canCall } = useSession();
+  const [isOpen, setOpen] = useState(route.useSearch().return !== undefined);
+  if (!canCall('ReturnsService/ListTimeline')) return null;
+  return (
+    <Fold title="Reason" open={isOpen} onToggle={setOpen}>
+      {isOpen && (
+        <Suspense fallback="…">
+          <Reason entry={entry} />
+        </Suspense>
+      )}
+    </Fold>
   );
 }
 

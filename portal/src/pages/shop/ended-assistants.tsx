@@ -52,7 +52,7 @@ export function EndedAssistants() {
 }
 
 const COLUMNS: readonly Column<EndedAssistant>[] = [
-  { title: 'Assistant', roomy: true, cell: (one) => <AppName of={one} /> },
+  { title: 'Assistant', roomy: true, cell: (one) => <AppName of={one} ids={[one.id]} /> },
   {
     title: 'Acted for',
     roomy: true,
