@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
@@ -169,12 +169,21 @@ describe('process return', () => {
     });
   });
 
+  const jobsOf = async ({ shopId, id }: Return): Promise<number | null> => {
+    const { rowCount } = await db.pool.query(
+      'select from processing_jobs where shop_id = $1 and return_id = $2',
+      [shopId, id],
+    );
+    return rowCount;
+  };
+
   test('rejects a flagged return', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
     expect(await requestProcessing(db.pool, flagged)).toMatchObject({
       case: 'refused',
       value: { code: 1, message: expect.stringMatching(/flagged/) },
     });
+    expect(await jobsOf(flagged)).toBe(0);
   });
 
   test('rejects a closed return', async () => {
@@ -215,6 +224,7 @@ describe('process return', () => {
       expect(await requestProcessing(db.pool, submitted)).toMatchObject({
         case: 'skippedInstantRefund',
       });
+      expect(await jobsOf(submitted)).toBe(0);
       await db.pool.query(
         `update returns set state = $3, archived_at = case when $3 = 'closed' then now() end
           where shop_id = $1 and id = $2`,

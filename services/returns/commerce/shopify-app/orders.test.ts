@@ -5,6 +5,7 @@ import {
   startInstallBench,
   type TestStore,
 } from '../../../../test/kit/commerce/install-bench.ts';
+import { lockWaits } from '../../../../test/kit/postgres/lock-waits.ts';
 import { actor } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
 
@@ -70,6 +71,29 @@ describe('orders/updated', () => {
       reason: 'ORDERED_QUANTITY_EXCEEDED',
     });
     await under.bench.submit(store.shopId, returnOf(2));
+  });
+
+  test('lets processing lock the connection while it waits for a return that processing has locked', async () => {
+    const of = await under.bench.submit(store.shopId, returnOf(1));
+    const processing = await under.bench.db.pool.connect();
+    try {
+      await processing.query('begin');
+      await processing.query('select from returns where shop_id = $1 and id = $2 for update', [
+        store.shopId,
+        of.id,
+      ]);
+      const received = receive('orders/updated', orderWith({}));
+      await until(async () => (await lockWaits(under.bench.db.pool)) > 0);
+      // Before the request of a step, in the same transaction as the lock of the return. See `commitRequest`.
+      await processing.query(`set local lock_timeout = '500ms'`);
+      await processing.query('select from commerce_connections where shop_id = $1 for share', [
+        store.shopId,
+      ]);
+      await processing.query('commit');
+      expect(await received).toMatchObject({ accepted: true });
+    } finally {
+      processing.release(true);
+    }
   });
 
   test.each([

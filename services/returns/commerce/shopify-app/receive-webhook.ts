@@ -56,7 +56,7 @@ async function handle(
   if (!webhook || !isOfStore(webhook, shopDomain)) return 'malformed';
   if (webhookId.length > WEBHOOK_ID_MAX) return 'malformed';
   return inTransaction(pool, async (tx): Promise<Result> => {
-    const shopId = await shopOf(tx, shopDomain);
+    const shopId = await shopOf(tx, { shopDomain, topic: webhook.topic });
     if (shopId === undefined) return 'unknown store';
     const isNew = webhookId === '' || (await remember(tx, { shopDomain, topic, webhookId }));
     if (!isNew) return 'repeated';
@@ -70,10 +70,20 @@ function isOfStore({ body }: Webhook, shopDomain: string): boolean {
   return !('shop_domain' in body) || body.shop_domain === shopDomain;
 }
 
-/** Returns the shop of a store. Locks its connection, so that a concurrent install or webhook of the store waits. */
-async function shopOf(tx: Queryable, shopDomain: string): Promise<bigint | undefined> {
+/**
+ * Returns the shop of a store. Locks its connection, so that a concurrent change of the connection waits.
+ *
+ * Only the topic that changes the connection locks it exclusively. Processing locks a return first, and then the
+ * connection (`for share`, see `outcomes.ts`). Topics about orders lock the connection first, and then returns. With an
+ * exclusive lock both could wait for each other.
+ */
+async function shopOf(
+  tx: Queryable,
+  { shopDomain, topic }: { readonly shopDomain: string; readonly topic: Webhook['topic'] },
+): Promise<bigint | undefined> {
+  const lock = topic === 'app/uninstalled' ? 'for update' : 'for share';
   const { rows } = await tx.query<{ shopId: bigint }>(
-    'select shop_id as "shopId" from commerce_connections where shop_domain = $1 for update',
+    `select shop_id as "shopId" from commerce_connections where shop_domain = $1 ${lock}`,
     [shopDomain],
   );
   return rows[0]?.shopId;
