@@ -1,6 +1,7 @@
 import type { Meter } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { Logger } from '../services/platform/log.ts';
+import { within } from '../services/platform/within.ts';
 import { startGrantUsage, startKeyUsage, type Usage } from './auth/key-usage.ts';
 import { startVersionUsage, type VersionUsage } from './auth/version-usage.ts';
 import { startMaintenance } from './maintenance.ts';
@@ -11,9 +12,12 @@ export interface GatewayWorkers {
   readonly grantUsage: Usage;
   readonly versionUsage: VersionUsage;
   readonly audit: AuditWriter;
-  /** Writes the buffered rows and stops. */
+  /** Writes the buffered rows and stops, in at most 6 s. */
   stop(): Promise<void>;
 }
+
+/** Maximum time of `stop`: longer than that of the audit log, so that lost entries are logged. Milliseconds. */
+const STOP_MS = 6_000;
 
 /** Starts the background work. Stop it after the last request. */
 export function startWorkers(
@@ -31,9 +35,11 @@ export function startWorkers(
     versionUsage,
     audit,
     async stop() {
-      await Promise.all(
-        [keyUsage, grantUsage, versionUsage, maintenance, audit].map((worker) => worker.stop()),
-      );
+      const workers = [keyUsage, grantUsage, versionUsage, maintenance, audit];
+      const stopped = Promise.all(workers.map((worker) => worker.stop()));
+      if (!(await within(STOP_MS, stopped))) {
+        logger.warn('background work not stopped in time: its statements may be lost');
+      }
     },
   };
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { metrics } from '@opentelemetry/api';
 import { createLogger } from '../../services/platform/log.ts';
@@ -18,8 +19,14 @@ beforeAll(async () => {
 afterAll(() => gateway.stop());
 
 /** A writer with the test's database, a count of its statements, and a switch for an outage. */
-function writerUnderTest() {
-  const state = { statements: 0, isUnavailable: false, unavailableAfter: Number.POSITIVE_INFINITY };
+function writerUnderTest(o: { readonly stopMs?: number } = {}) {
+  const state = {
+    statements: 0,
+    isUnavailable: false,
+    unavailableAfter: Number.POSITIVE_INFINITY,
+    statementMs: 0,
+    lost: 0,
+  };
   const db: Queryable = new Proxy(gateway.database.pool, {
     get(pool, name) {
       const member: unknown = Reflect.get(pool, name);
@@ -27,14 +34,24 @@ function writerUnderTest() {
       if (name !== 'query') return member.bind(pool);
       return async (...args: unknown[]) => {
         state.statements += 1;
+        if (state.statementMs > 0) await sleep(state.statementMs);
         if (state.isUnavailable || state.statements > state.unavailableAfter)
           throw Object.assign(new Error('unavailable'), { code: 'ECONNREFUSED' });
         return member.apply(pool, args);
       };
     },
   });
-  const logger = createLogger({ service: 'test', level: 'silent' });
-  const writer: AuditWriter = createAuditWriter(db, { logger, meter: metrics.getMeter('test') });
+  const logger = createLogger({
+    service: 'test',
+    level: 'error',
+    destination: {
+      write(line) {
+        state.lost += Number(JSON.parse(line).entries);
+      },
+    },
+  });
+  const meter = metrics.getMeter('test');
+  const writer: AuditWriter = createAuditWriter(db, { logger, meter, ...o });
   return { writer, state };
 }
 
@@ -136,4 +153,20 @@ test('stop writes the buffered entries', async () => {
   for (const subject of expected) writer.writeSoon(entry(subject));
   await writer.stop();
   expect(await subjects('stop-')).toEqual(expected);
+});
+
+test('stop has one deadline for all its statements, and reports what is left', async () => {
+  const { writer, state } = writerUnderTest({ stopMs: 300 });
+  state.isUnavailable = true;
+  state.statementMs = 1_000;
+  for (let nth = 0; nth < 5_000; nth += 1) writer.writeSoon(entry('late'));
+  const start = performance.now();
+  await writer.stop();
+  // Ten statements, one after another, would take ten seconds.
+  expect(performance.now() - start).toBeLessThan(3_000);
+  const { statements } = state;
+  expect(state.lost).toBe(5_000);
+  // The statement that was running fails later. Its entries are not written again, nor reported again.
+  await sleep(1_500);
+  expect(state).toMatchObject({ statements, lost: 5_000 });
 });

@@ -3,6 +3,7 @@ import type { Meter } from '@opentelemetry/api';
 import type { Logger } from '../../services/platform/log.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
+import { within } from '../../services/platform/within.ts';
 import { type AuditEntry, recordAudit, recordAudits } from './audit.ts';
 
 /** Adds entries to the audit log, many in one statement. */
@@ -13,7 +14,7 @@ export interface AuditWriter {
    * Adds the entry to the buffer, which is written within a second. During a database outage the entry stays in memory.
    */
   writeSoon(entry: AuditEntry): void;
-  /** Writes the buffered entries and stops. */
+  /** Writes the buffered entries, for at most 5 s, and stops. Logs and counts the entries that are left as lost. */
   stop(): Promise<void>;
 }
 
@@ -30,6 +31,8 @@ const MAX_BATCH = 500;
  * Maximum number of entries in the buffer of `writeSoon`. Further entries are lost; the writer logs and counts them.
  */
 const MAX_BUFFERED = 10_000;
+/** Maximum time of `stop`. One statement of a hanging database may take longer. Milliseconds. */
+const STOP_MS = 5_000;
 
 /**
  * Creates a writer that writes many entries with one statement: first all entries of one event loop tick, then all
@@ -37,22 +40,62 @@ const MAX_BUFFERED = 10_000;
  */
 export function createAuditWriter(
   db: Queryable,
-  { logger, meter }: { readonly logger: Logger; readonly meter: Meter },
+  {
+    logger,
+    meter,
+    stopMs = STOP_MS,
+  }: { readonly logger: Logger; readonly meter: Meter; readonly stopMs?: number },
 ): AuditWriter {
   const outcomes = createOutcomeCounter(logger, meter);
-  let pending: PendingEntry[] = [];
-  let buffered: AuditEntry[] = [];
+  const queue = createQueue(db, outcomes);
+  return {
+    write(entry) {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      queue.add({ entry, resolve, reject });
+      return promise;
+    },
+    writeSoon: (entry) => queue.addLater(entry),
+    async stop() {
+      await within(stopMs, queue.writeAll());
+      outcomes.lost(queue.close());
+    },
+  };
+}
+
+/** The entries that are not written yet. */
+interface Queue {
+  /** Adds an entry, and writes it without a pause. */
+  add(entry: PendingEntry): void;
+  /** Adds an entry to the buffer. */
+  addLater(entry: AuditEntry): void;
+  /** Tries to write each entry of the buffer once. */
+  writeAll(): Promise<void>;
+  /**
+   * Empties the buffer, and keeps no entry of a statement that fails later.
+   *
+   * @returns the entries of the buffer, and those of a statement that is still running. It may write them, but if it
+   *   does not, nobody would report them later.
+   */
+  close(): readonly AuditEntry[];
+}
+
+function createQueue(db: Queryable, outcomes: OutcomeCounter): Queue {
+  const pending: PendingEntry[] = [];
+  const buffered: AuditEntry[] = [];
+  /** The entries of the buffer in the running statement. */
+  let inStatement: readonly AuditEntry[] = [];
+  let isClosed = false;
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
 
   const drain = async (): Promise<void> => {
     await nextTurn();
     do {
-      const callers = pending.slice(0, MAX_BATCH);
-      const background = buffered.slice(0, MAX_BATCH - callers.length);
-      pending = pending.slice(callers.length);
-      buffered = buffered.slice(background.length);
-      buffered = [...(await writeBatch(db, outcomes, { callers, background })), ...buffered];
+      const callers = pending.splice(0, MAX_BATCH);
+      inStatement = buffered.splice(0, MAX_BATCH - callers.length);
+      const unwritten = await writeBatch(db, outcomes, { callers, background: inStatement });
+      inStatement = [];
+      if (!isClosed) buffered.unshift(...unwritten);
       outcomes.lost(buffered.splice(MAX_BUFFERED));
     } while (pending.length > 0);
   };
@@ -71,26 +114,27 @@ export function createAuditWriter(
   };
 
   return {
-    write(entry) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      pending.push({ entry, resolve, reject });
+    add(entry) {
+      pending.push(entry);
       start();
-      return promise;
     },
-    writeSoon(entry) {
+    addLater(entry) {
       buffered.push(entry);
       outcomes.lost(buffered.splice(MAX_BUFFERED));
       startLater();
     },
-    async stop() {
+    async writeAll() {
       await running;
-      for (let left = buffered.length; left > 0; left -= MAX_BATCH) {
+      for (let left = buffered.length; left > 0 && !isClosed; left -= MAX_BATCH) {
         start();
         await running;
       }
+    },
+    close() {
+      isClosed = true;
       clearTimeout(timer);
       timer = undefined;
-      outcomes.lost(buffered.splice(0));
+      return [...inStatement, ...buffered.splice(0)];
     },
   };
 }
