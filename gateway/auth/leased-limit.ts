@@ -9,6 +9,8 @@ const MINUTE_S = 60;
 const LEASE_DIVISOR = 10;
 /** Maximum time that a request waits for the shared counter. Milliseconds. */
 const TIMEOUT_MS = 1_500;
+/** How long a replica counts alone before it asks the shared counter again. Milliseconds. */
+const RETRY_MS = 60_000;
 /** Maximum number of windows in memory. Above it, the oldest window is dropped. */
 const MAX_WINDOWS = 50_000;
 /** Larger than any limit. The library then only counts and never rejects. */
@@ -21,10 +23,20 @@ interface Window {
   unleased: number;
   /** Whether no more points can be leased before the window ends. */
   isSpent: boolean;
-  /** End of the window, milliseconds since 1970. */
+  /** End of the window, or the time of the next lease of a replica that counts alone. Milliseconds since 1970. */
   endsAt: number;
+  /** Set while the replica counts alone. */
+  alone: CountAlone | undefined;
   /** The pending lease. All requests that wait for it share it. */
   leasing: Promise<void> | undefined;
+}
+
+/** What a replica counts while the database is unavailable. */
+interface CountAlone {
+  /** Points used. The next lease adds them to the shared counter. */
+  used: number;
+  /** End of the window, milliseconds since 1970. */
+  readonly endsAt: number;
 }
 
 export interface LeasedLimit {
@@ -64,7 +76,8 @@ export interface LeasedLimitOptions {
  *
  * Each replica leases a tenth of a key's points from PostgreSQL at a time. So a busy key costs ten statements per
  * window and replica, and all replicas together never admit more than the limit. While the database is unavailable,
- * each replica counts alone, because a limit must not cause an outage.
+ * each replica counts alone, because a limit must not cause an outage. It then admits the limit once in a window, and
+ * tries to lease again after a minute.
  */
 export function createLeasedLimit(
   pool: pg.Pool,
@@ -85,8 +98,9 @@ export function createLeasedLimit(
     { window, missing }: { window: Window; missing: number },
   ): Promise<void> => {
     const requested = Math.max(1, Math.floor(limit / leaseDivisor), missing);
+    const usedAlone = window.alone?.used ?? 0;
     try {
-      const counted = await withTimeout(counter.consume(key, requested), timeoutMs);
+      const counted = await withTimeout(counter.consume(key, requested + usedAlone), timeoutMs);
       const granted = Math.min(
         requested,
         Math.max(0, requested - (counted.consumedPoints - limit)),
@@ -95,12 +109,10 @@ export function createLeasedLimit(
       window.unleased = Math.max(0, limit - counted.consumedPoints);
       window.isSpent = granted === 0;
       window.endsAt = Date.now() + counted.msBeforeNext;
+      window.alone = undefined;
     } catch (error) {
       logger.warn({ err: error }, 'rate limit counted by this replica alone');
-      window.left = limit;
-      window.unleased = 0;
-      window.isSpent = true;
-      window.endsAt = Date.now() + MINUTE_S * 1_000;
+      countAlone(window, { limit, windowS });
     }
   };
 
@@ -111,6 +123,7 @@ export function createLeasedLimit(
         const window = currentWindow(windows, key);
         const used = Math.min(window.left, missing);
         window.left -= used;
+        if (window.alone) window.alone.used += used;
         missing -= used;
         if (missing === 0) return ADMITTED;
         if (window.isSpent) return rejectedFor(window.endsAt - Date.now());
@@ -134,6 +147,18 @@ export function createLeasedLimit(
   };
 }
 
+/** Lets this replica count alone until it asks the shared counter again. */
+function countAlone(
+  window: Window,
+  { limit, windowS }: { readonly limit: number; readonly windowS: number },
+): void {
+  window.alone ??= { used: 0, endsAt: Date.now() + windowS * 1_000 };
+  window.left = Math.max(0, limit - window.alone.used);
+  window.unleased = 0;
+  window.isSpent = true;
+  window.endsAt = Math.min(window.alone.endsAt, Date.now() + RETRY_MS);
+}
+
 /** Counts in `rate_limits` the points that all replicas have leased. */
 function sharedCounter(pool: pg.Pool, o: { name: string; windowS: number }): RateLimiterPostgres {
   return new RateLimiterPostgres({
@@ -151,11 +176,13 @@ function sharedCounter(pool: pg.Pool, o: { name: string; windowS: number }): Rat
 function currentWindow(windows: Map<string, Window>, key: string): Window {
   const current = windows.get(key);
   if (current && (current.leasing || current.endsAt > Date.now())) return current;
+  const alone = current?.alone;
   const next: Window = {
     left: 0,
     unleased: 0,
     isSpent: false,
     endsAt: Number.POSITIVE_INFINITY,
+    alone: alone && alone.endsAt > Date.now() ? alone : undefined,
     leasing: undefined,
   };
   windows.delete(key);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { createLogger } from '../../services/platform/log.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
@@ -92,6 +92,43 @@ describe('the limit of REST callers', () => {
     const replica = createLeasedLimit(unreachable, logger);
     expect(await admitted([replica], 'alone', 20, 50)).toBe(20);
     await unreachable.end();
+  });
+
+  test('without a database a replica admits the limit once in a window of a day, and counts it later', async () => {
+    const state = { isAvailable: false };
+    const unreachable = createPool('postgres://nobody@127.0.0.1:1/none');
+    const pool = new Proxy(database.pool, {
+      get(available, name) {
+        const source = state.isAvailable ? available : unreachable;
+        const member: unknown = Reflect.get(source, name);
+        return typeof member === 'function' ? member.bind(source) : member;
+      },
+    });
+    const options = { ...LONG_TIMEOUT, name: 'day', windowS: 86_400 };
+    const replica = createLeasedLimit(pool, logger, options);
+    const now = jest.spyOn(Date, 'now');
+    const start = Date.now();
+    const moveTo = (minutes: number) => now.mockReturnValue(start + minutes * 60_000);
+    try {
+      moveTo(0);
+      expect(await replica.take('day', 20, 15)).toEqual({ admitted: true });
+      // Two minutes later the window of a day still counts: only 5 points are left.
+      moveTo(2);
+      expect(await replica.take('day', 20, 5)).toEqual({ admitted: true });
+      expect(await replica.take('day', 20)).toEqual({ admitted: false, retryAfterS: 60 });
+      state.isAvailable = true;
+      expect(await replica.take('day', 20)).toMatchObject({ admitted: false });
+      moveTo(4);
+      expect(await replica.take('day', 20)).toMatchObject({ admitted: false });
+      const other = createLeasedLimit(database.pool, logger, options);
+      expect(await other.take('day', 20)).toMatchObject({ admitted: false });
+      // The next window is a new one.
+      moveTo(2 * 24 * 60);
+      expect(await replica.take('day', 20)).toEqual({ admitted: true });
+    } finally {
+      now.mockRestore();
+      await unreachable.end();
+    }
   });
 });
 
