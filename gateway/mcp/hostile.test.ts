@@ -44,3 +44,21 @@ test('a delivery id with free text is rejected, and is not in the audit log', as
   );
   expect(rows).toEqual([]);
 });
+
+test('a number that a double rounds to an id is no id', async () => {
+  const callWith = (id: string) => {
+    const params = `{"name":"get_return","arguments":{"return_id":${id}}}`;
+    const raw = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+    return bench.post({ token: owner.token, raw });
+  };
+  expect((await callWith('11.0')).body).toMatchObject({ result: { structuredContent: {} } });
+  for (const id of ['11.0000000000000000001', '10.9999999999999999999']) {
+    expect((await callWith(id)).body).toMatchObject({ result: { isError: true } });
+  }
+});
+
+test('an address can be sent back as list_destinations returns it', async () => {
+  const args = { destination_id: 31, name: 'Depot', address: { city: 'Leeds', country_code: '' } };
+  const { data } = await bench.call(owner.token, 'update_destination', args);
+  expect(data.destination.address).toMatchObject({ city: 'Leeds', country_code: '' });
+});

@@ -110,7 +110,19 @@ describe('objects that do not exist', () => {
   const withIds = OPERATIONS.filter(
     ({ path, id }) => path.includes('{') || id === 'getReturnDetails',
   );
-  const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2', '%zz'];
+  const ids = [
+    '999',
+    'abc',
+    '0',
+    '-1',
+    '01',
+    '1.0',
+    '9007199254740992',
+    '%31x',
+    '1%2F2',
+    '%zz',
+    '%00',
+  ];
 
   test.each(withIds)('$id returns the 404 of the operation', async (operation) => {
     for (const id of ids) {

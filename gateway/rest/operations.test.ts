@@ -173,16 +173,49 @@ test('echoes the numbers of a cart with all their digits', async () => {
   expect(text).toContain(`"data":{"cart":${cart}}`);
 });
 
-test.each(['1.5', '9007199254740993', '"2"', '0', '-0', '1e999'])(
-  'rejects %s as a variant id',
+const NO_IDS = [
+  ...['1.5', '9007199254740993', '"2"', '0', '-0', '1e999'],
+  // A double rounds these to an id.
+  ...['9007199254740991.4', '1.00000000000000000001', '0.99999999999999999999'],
+];
+
+test.each([...NO_IDS, '10000000000000000000001e-22'])(
+  'rejects %s as an id of a line item',
   async (id) => {
     const headers = { 'content-type': 'application/json' };
-    const bare = await send({ path: '/api/v1/cart', raw: `{"cart":[${id}]}`, headers });
-    const raw = `{"cart":[{"variant_id":${id}}]}`;
-    const named = await send({ path: '/api/v1/cart', raw, headers });
-    expect([bare.status, named.status]).toEqual([422, 422]);
+    const raw = `{"items":[{"line_item_id":${id}}]}`;
+    expect(await send({ path: '/api/v1/dispositioning/assess', raw, headers })).toMatchObject({
+      status: 422,
+      body: { message: 'items[0].line_item_id must be an integer from 1 to 9007199254740991.' },
+    });
   },
 );
+
+test('a number that a double rounds is no object', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const raw = '{"name":"North","address":1.00000000000000000001}';
+  const path = '/api/v1/destinations/31';
+  expect(await send({ method: 'PUT', path, raw, headers })).toMatchObject({
+    status: 422,
+    body: { message: 'address must be an object.' },
+  });
+});
+
+test('ignores numbers of any form in unknown fields', async () => {
+  const headers = { 'content-type': 'application/json' };
+  const line = `"line_item_id":${FAKE.lineItem}.0,"weight":1.00000000000000000001`;
+  const raw = `{"items":[{${line}}],"x":[-1e-400,0.5,9007199254740991.4]}`;
+  const path = '/api/v1/dispositioning/assess';
+  expect(await send({ path, raw, headers })).toMatchObject({ status: 200 });
+});
+
+test.each(NO_IDS)('rejects %s as a variant id', async (id) => {
+  const headers = { 'content-type': 'application/json' };
+  const bare = await send({ path: '/api/v1/cart', raw: `{"cart":[${id}]}`, headers });
+  const raw = `{"cart":[{"variant_id":${id}}]}`;
+  const named = await send({ path: '/api/v1/cart', raw, headers });
+  expect([bare.status, named.status]).toEqual([422, 422]);
+});
 
 test('accepts a variant id with a fraction of zero', async () => {
   const headers = { 'content-type': 'application/json' };

@@ -1,6 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { isInteger, numberOf, parseExactJson } from '../contract/exact-json.ts';
 import { BODY_BYTES_MAX, CART_ENTRIES_MAX } from '../contract/limits.ts';
 import { DomainError } from '../platform/errors.ts';
 import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
@@ -35,13 +36,11 @@ export const newCart = z
   });
 export type NewCart = z.infer<typeof newCart>;
 
-/** This schema is built once, because building a schema costs more than parsing an entry. */
-const cartObject = z.looseObject({ variant_id: z.number() });
-
 function hasVariant(objectJson: string, variantId: bigint): boolean {
   try {
-    const { data } = cartObject.safeParse(JSON.parse(objectJson));
-    return data?.variant_id === Number(variantId);
+    // With all digits, because JSON.parse would round `9007199254740991.4` to an id.
+    const variant: unknown = Reflect.get(Object(parseExactJson(objectJson)), 'variant_id');
+    return isInteger(variant) && numberOf(variant) === Number(variantId);
   } catch {
     return false;
   }

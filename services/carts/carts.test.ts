@@ -121,6 +121,11 @@ describe('create cart', () => {
     ['an entry that is a list', entry('[1]'), 'entries[0].object_json'],
     ['an entry without variant id', entry('{"id":1}'), 'entries[0].object_json'],
     ['an entry with another variant id', entry('{"variant_id":2}'), 'entries[0].object_json'],
+    [
+      'a variant id that is no integer',
+      entry('{"variant_id":1.00000000000000001}'),
+      'entries[0].object_json',
+    ],
     ['a variant id that is a text', entry('{"variant_id":"1"}'), 'entries[0].object_json'],
     ['shopify that is no Base64', { entries: [bare(1n)], shopify: 'a*b=' }, 'shopify'],
     ['shopify with wrong padding', { entries: [bare(1n)], shopify: 'YQ=' }, 'shopify'],

@@ -1,6 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { endOfString, exactNumber, numberOf, parseExactJson } from './exact-json.ts';
+import {
+  endOfString,
+  exactNumber,
+  isInteger,
+  numberOf,
+  parseExactJson,
+  parseJsonWithoutRounding,
+} from './exact-json.ts';
 
 describe('exact JSON', () => {
   test.each([
@@ -67,6 +74,57 @@ describe('exact JSON', () => {
         expect(orRefused(() => JSON.stringify(parseExactJson(text)))).toBe(
           orRefused(() => JSON.stringify(revived(text))),
         );
+      }),
+    );
+  });
+});
+
+describe('integers', () => {
+  const INTEGERS = [
+    '0',
+    '-0',
+    '7',
+    '7.0',
+    '70e-1',
+    '0.7e1',
+    '9007199254740991.000',
+    '0e-9',
+    '1e400',
+  ];
+  const OTHERS = [
+    '9007199254740991.4',
+    '-4503599627370497.5',
+    '1.00000000000000000001',
+    '0.99999999999999999999',
+    '10000000000000000000001e-22',
+    '1e-400',
+    '1.5',
+  ];
+
+  test('are told by their text, before a double rounds them', () => {
+    expect(INTEGERS.filter((text) => isInteger(parseExactJson(text)))).toEqual(INTEGERS);
+    expect(OTHERS.filter((text) => isInteger(parseExactJson(text)))).toEqual([]);
+    for (const other of ['7', null, undefined, { rawJSON: '7' }, Number.NaN]) {
+      expect(isInteger(other)).toBe(false);
+    }
+  });
+
+  test('are never made from a fraction by the parser without rounding', () => {
+    const rounded = OTHERS.filter((text) => text !== '1.5');
+    const values = parseJsonWithoutRounding(`{"a":[${OTHERS.join()}]}`, rounded.length);
+    expect(values).toEqual({ a: [...rounded.map(() => Number.NaN), 1.5] });
+    expect(() => parseJsonWithoutRounding(`[${rounded.join()}]`, rounded.length - 1)).toThrow(
+      RangeError,
+    );
+  });
+
+  test('and all other values are read by this parser as by JSON.parse', () => {
+    for (const text of INTEGERS) {
+      expect(parseJsonWithoutRounding(text, 0)).toBe(JSON.parse(text));
+    }
+    fc.assert(
+      fc.property(fc.json(), (text) => {
+        expect(parseJsonWithoutRounding(text, 0)).toEqual(JSON.parse(text));
       }),
     );
   });

@@ -21,11 +21,43 @@ const sourceAccess = JSON as unknown as SourceAccess;
  * @throws SyntaxError when `text` is not JSON; RangeError when more than `maxKept` numbers would be kept.
  */
 export function parseExactJson(text: string, maxKept = Number.POSITIVE_INFINITY): unknown {
+  return parseMarking(text, {
+    isMarked: (source) => !isExact(source),
+    maxMarked: maxKept,
+    read: sourceAccess.rawJSON,
+  });
+}
+
+/**
+ * Parses JSON as JSON.parse does, except numbers with a fraction that JSON.parse would round to an integer, such as
+ * `9007199254740991.4`. They become NaN, so that a schema that needs an integer rejects them.
+ *
+ * @param maxNaN the maximum number of such numbers.
+ * @throws SyntaxError when `text` is not JSON; RangeError when more than `maxNaN` numbers would become NaN.
+ */
+export function parseJsonWithoutRounding(text: string, maxNaN: number): unknown {
+  return parseMarking(text, {
+    isMarked: isRoundedToInteger,
+    maxMarked: maxNaN,
+    read: () => Number.NaN,
+  });
+}
+
+interface Marking {
+  /** Whether a number, as JSON text, is marked. */
+  readonly isMarked: (source: string) => boolean;
+  readonly maxMarked: number;
+  /** Reads a marked number. */
+  readonly read: (source: string) => unknown;
+}
+
+/** Parses JSON, and reads each marked number with `read`. */
+function parseMarking(text: string, o: Marking): unknown {
   // Put such numbers into quotes, with a mark that the caller cannot guess, and remove both after JSON.parse. A reviver
   // would cost twenty times as much.
   const mark = crypto.randomUUID().slice(-MARK_LENGTH);
-  const marked = withMarkedNumbers(text, mark, maxKept);
-  return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
+  const marked = withMarkedNumbers(text, mark, o);
+  return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark, o.read);
 }
 
 /** The hexadecimal digits of a mark: 48 random bits for each call. */
@@ -38,22 +70,22 @@ const NINE = 57;
 /** A number in JSON (RFC 8259, 6). */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** Returns the text with quotes and a mark around each number that a double would write differently. */
-function withMarkedNumbers(text: string, mark: string, maxKept: number): string {
+/** Returns the text with quotes and a mark around each number that is marked. */
+function withMarkedNumbers(text: string, mark: string, { isMarked, maxMarked }: Marking): string {
   let marked = '';
   let copied = 0;
-  let kept = 0;
+  let count = 0;
   for (let at = 0; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) at = endOfString(text, at);
     else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const end = endOfNumber(text, at);
       const source = text.slice(at, end);
-      if (!isExact(source) && !isName(text, end)) {
+      if (isMarked(source) && !isName(text, end)) {
         marked += `${text.slice(copied, at)}"${mark}${source}"`;
         copied = end;
-        kept += 1;
-        if (kept > maxKept) throw new RangeError(`more than ${maxKept} numbers to keep`);
+        count += 1;
+        if (count > maxMarked) throw new RangeError(`more than ${maxMarked} numbers to mark`);
       }
       at = end - 1;
     }
@@ -74,6 +106,25 @@ function isExact(source: string): boolean {
   return String(Number(source)) === source;
 }
 
+function isRoundedToInteger(source: string): boolean {
+  return Number.isInteger(Number(source)) && !isIntegerText(source);
+}
+
+/** A number in JSON: the digits before the dot, those after it, and the exponent. */
+const NUMBER_PARTS = /^-?(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
+
+/** Whether the number of a JSON text is an integer, before any rounding: `7`, `7.0` and `0.7e1` are. */
+function isIntegerText(source: string): boolean {
+  // Without a dot, only a negative exponent can make a fraction.
+  if (!source.includes('.') && !source.includes('-', 1)) return true;
+  const [, whole = '', fraction = '', exponent = '0'] = NUMBER_PARTS.exec(source) ?? [];
+  const digits = whole + fraction;
+  // A regular expression for the zeros at the end could need quadratic time.
+  let significant = digits.length;
+  while (significant > 0 && digits.charCodeAt(significant - 1) === ZERO) significant -= 1;
+  return significant === 0 || significant <= whole.length + Number(exponent);
+}
+
 const COMMA = 44;
 const COLON_NEXT = /[ \t\n\r]*:/y;
 
@@ -85,16 +136,16 @@ function isName(text: string, end: number): boolean {
 }
 
 /** Replaces marked texts by numbers, everywhere in a value. */
-function unmarked(value: unknown, mark: string): unknown {
+function unmarked(value: unknown, mark: string, read: Marking['read']): unknown {
   if (typeof value === 'string') {
-    return value.startsWith(mark) ? sourceAccess.rawJSON(value.slice(mark.length)) : value;
+    return value.startsWith(mark) ? read(value.slice(mark.length)) : value;
   }
   if (Array.isArray(value)) {
-    for (let at = 0; at < value.length; at += 1) value[at] = unmarked(value[at], mark);
+    for (let at = 0; at < value.length; at += 1) value[at] = unmarked(value[at], mark, read);
   } else if (typeof value === 'object' && value !== null) {
     // JSON.parse makes every key an own property, even `__proto__`. So this assignment changes no prototype.
     const entries = value as Record<string, unknown>;
-    for (const key of Object.keys(entries)) entries[key] = unmarked(entries[key], mark);
+    for (const key of Object.keys(entries)) entries[key] = unmarked(entries[key], mark, read);
   }
   return value;
 }
@@ -141,6 +192,11 @@ export function exactNumber(text: string): number | NumberText {
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   return sourceAccess.isRawJSON(value) ? Number(value.rawJSON) : undefined;
+}
+
+/** Whether a value is an integer, as a number in either form. The text of a number is not rounded for this. */
+export function isInteger(value: unknown): boolean {
+  return sourceAccess.isRawJSON(value) ? isIntegerText(value.rawJSON) : Number.isInteger(value);
 }
 
 /** Returns the text of a number in either form. */

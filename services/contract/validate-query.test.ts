@@ -45,13 +45,19 @@ describe('the query of return details', () => {
     expect(read(query)).toMatchObject({ ok: false, notFound: false, message });
   });
 
-  test.each(['return_id=abc', 'return_id=0', 'return_id=007', 'order_id=1.0', 'return_id=+1'])(
-    '%s does not exist',
-    (query) => {
-      const message = expect.stringMatching(/^\w+_id must be a whole number from 1 to \d+\.$/);
-      expect(read(query)).toMatchObject({ ok: false, notFound: true, message });
-    },
-  );
+  test.each([
+    'return_id=abc',
+    'return_id=0',
+    'return_id=007',
+    'order_id=1.0',
+    'return_id=+1',
+    'return_id=%00',
+    'order_id=%00',
+    'provider_order_id=%00',
+  ])('%s does not exist', (query) => {
+    const message = expect.stringMatching(/^\w+_id must be a whole number from 1 to \d+\.$/);
+    expect(read(query)).toMatchObject({ ok: false, notFound: true, message });
+  });
 
   test('an order name that is longer than every stored one does not exist', () => {
     const message = 'order_name must be at most 191 characters.';

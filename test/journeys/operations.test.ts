@@ -134,6 +134,19 @@ describe('update destination', () => {
     });
   });
 
+  test('a destination that was read can be sent back, also without a country', async () => {
+    const { id } = await fresh();
+    const address = { city: 'Leeds' };
+    const { body: changed } = await put(`/destinations/${id}`, { name: 'Depot', address });
+    expect(changed).toMatchObject({ address: { city: 'Leeds', country: '', country_code: '' } });
+    const { body: read } = await journey.send({ path: `/api/2026-10/destinations/${id}` });
+    expect(read).toEqual(changed);
+    expect(await put(`/destinations/${id}`, Object(read))).toMatchObject({
+      status: 200,
+      body: read,
+    });
+  });
+
   test('an address replaces the whole address, and its country is derived from the code', async () => {
     const { id } = await fresh();
     const address = { address1: 'Hafenstr. 1', country_code: 'de', phone: '+49 30 1' };

@@ -56,7 +56,7 @@ export const updateDestination = defineTool({
           country: part().describe('Full name; when absent, the name of the country_code'),
           country_code: z
             .string({ error: typed('a string') })
-            .regex(/^[A-Za-z]{2}$/, { error: 'must be two ASCII letters' })
+            .regex(/^(?:[A-Za-z]{2})?$/, { error: 'must be two ASCII letters' })
             .optional(),
           phone: part().describe('Stored, but never returned'),
         },

@@ -13,14 +13,26 @@ const HEADERS: readonly (readonly [string, string])[] = [
   ['webhook-id', 'The delivery; the same on every retry and replay'],
   ['webhook-timestamp', 'Unix seconds of this attempt'],
   ['webhook-signature', '`v1,` and Base64 of HMAC-SHA256; several during a rotation of the secret'],
+  ['User-Agent', 'Begins with `Returns-Management-Service/`'],
   ['X-Service-API-Version', 'The version that shaped the payload'],
+  [
+    'Sunset',
+    'When this version retires: an HTTP date (RFC 8594). Only once the version is deprecated',
+  ],
   ['X-Service-Event', 'The trigger'],
   ['X-Service-Event-Id', 'The event; the same for all subscriptions'],
   ['X-Service-Sequence', "The return's revision: sort deliveries of one return by it"],
   [ENVIRONMENT_HEADER, '`sandbox` for a sandbox shop; a live shop never has it'],
   [TEST_HEADER, '`true` for a test event, whose data is a sample; a real event never has it'],
+  ['traceparent', 'Trace of this attempt (W3C Trace Context)'],
 ];
-const OPTIONAL: readonly string[] = ['X-Service-Sequence', ENVIRONMENT_HEADER, TEST_HEADER];
+const OPTIONAL: readonly string[] = [
+  'Sunset',
+  'X-Service-Sequence',
+  ENVIRONMENT_HEADER,
+  TEST_HEADER,
+  'traceparent',
+];
 
 /** The section `webhooks`: one entry for each topic, with its triggers and a sample for each trigger. */
 export function payloadSection(version: string): Record<string, Record<string, object>> {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { isBase64 } from '../../platform/text.ts';
-import { type NumberText, numberOf } from '../exact-json.ts';
+import { isInteger, type NumberText, numberOf } from '../exact-json.ts';
 import { CART_ENTRIES_MAX } from '../limits.ts';
 import { ownBound, textError, typed } from './fields.ts';
 import { means } from './response-fields.ts';
@@ -122,5 +122,5 @@ function contentError(root: object): EntryError | undefined {
 
 function isId(value: unknown): boolean {
   const number = numberOf(value);
-  return number !== undefined && Number.isSafeInteger(number) && number >= 1;
+  return number !== undefined && isInteger(value) && Number.isSafeInteger(number) && number >= 1;
 }

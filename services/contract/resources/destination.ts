@@ -35,10 +35,12 @@ const addressBody = z
       }),
       country_code: z
         .string({ error: typed('a string') })
-        .regex(/^[A-Za-z]{2}$/, { error: 'must be two ASCII letters' })
+        // Responses have an empty text for an unknown country, and clients send back what they read.
+        .regex(/^(?:[A-Za-z]{2})?$/, { error: 'must be two ASCII letters' })
         .nullish()
         .meta({
-          description: 'ISO 3166 code of the country, two letters in any case; empty when absent',
+          description:
+            'ISO 3166 code of the country, two letters in any case, or empty; empty when absent',
         }),
       phone: part('').meta({
         description: 'Phone number for carriers. It is stored, and no response has it',

@@ -31,7 +31,9 @@ export const DETAILS_PARAMETERS = [...DETAILS_SELECTORS, 'currency_type'] as con
  */
 export function readDetailsQuery(query: URLSearchParams): QueryResult<DetailsQuery> {
   const read = readQuery(() => {
-    const parameters = parametersIn(query, DETAILS_PARAMETERS);
+    const parameters = parametersIn(query, DETAILS_PARAMETERS, {
+      ids: Object.keys(ID_SELECTORS),
+    });
     const currencyType = parameters.word('currency_type', CURRENCY_TYPES);
     const [name, second] = DETAILS_SELECTORS.filter((selector) => query.has(selector));
     if (name === undefined) {

@@ -59,6 +59,11 @@ export interface Parameters<Name extends string> {
   page(): Page;
 }
 
+interface Checks {
+  readonly lists?: Readonly<Record<string, string>>;
+  readonly ids?: readonly string[];
+}
+
 const LIMIT = /^[1-9]\d{0,2}$/;
 const TIME_RULE =
   'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00 (a + is sent as %2B)';
@@ -67,19 +72,21 @@ const TIME_RULE =
  * Checks the known parameters of a query. Each may occur once, must not be empty, and must have characters that can be
  * stored.
  *
- * @param lists example values of the parameters that take several words, such as `open,closed`.
+ * @param o.lists example values of the parameters that take several words, such as `open,closed`.
+ * @param o.ids parameters that are ids of objects. Their characters are not checked here, because a text that is no id
+ *   is the id of no object: the response is 404, as for such an id in a path.
  * @throws InvalidParameter for the first parameter that breaks a rule.
  */
 export function parametersIn<Name extends string>(
   query: URLSearchParams,
   names: readonly Name[],
-  lists: Readonly<Record<string, string>> = {},
+  { lists = {}, ids = [] }: Checks = {},
 ): Parameters<Name> {
   for (const name of names) {
     const values = query.getAll(name);
     if (values.length > 1) throw new InvalidParameter(name, onceRule(lists[name]));
     if (values[0] === '') throw new InvalidParameter(name, emptyRule(name));
-    const error = textError(values[0] ?? '');
+    const error = ids.includes(name) ? undefined : textError(values[0] ?? '');
     if (error !== undefined) throw new InvalidParameter(name, error);
   }
   const text = (name: Name) => query.get(name) ?? undefined;

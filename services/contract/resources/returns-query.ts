@@ -44,8 +44,7 @@ export const RETURNS_PARAMETERS = [
 export function readReturnsQuery(query: URLSearchParams): QueryResult<ReturnsListQuery> {
   return readQuery(() => {
     const parameters = parametersIn<string>(query, RETURNS_PARAMETERS, {
-      state: 'state=open,closed',
-      label_status: 'label_status=error,failure',
+      lists: { state: 'state=open,closed', label_status: 'label_status=error,failure' },
     });
     const created = parameters.period('created_from', 'created_to');
     const updated = parameters.period('updated_from', 'updated_to');

@@ -67,6 +67,7 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['updateDestination', 'nulls', { name: 'D', type: null, enabled: null, address: null }],
   ['updateDestination', 'an empty address', { name: 'D', address: {} }],
   ['updateDestination', 'a code in lower case', { name: 'D', address: { country_code: 'gb' } }],
+  ['updateDestination', 'no code, as in responses', { name: 'D', address: { country_code: '' } }],
   ['updateDestination', 'a null part', { name: 'D', address: { city: null, phone: '' } }],
   ['createFraudReport', 'an empty body', {}],
   ['createFraudReport', 'nulls', { category: null, comment: null }],

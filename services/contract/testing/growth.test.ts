@@ -29,6 +29,11 @@ describe('a released document', () => {
       schemas({ ABody: { required: ['a', 'b'] } }),
       schemas({ ABody: { required: ['a'] } }),
     ],
+    [
+      'also accepting an empty text',
+      schemas({ ABody: { properties: { a: { pattern: '^[a-z]{2}$' } } } }),
+      schemas({ ABody: { properties: { a: { pattern: '^(?:[a-z]{2})?$' } } } }),
+    ],
   ])('may have %s', (_name, before, after) => {
     expect(breakingChanges(before, after)).toEqual([]);
   });
@@ -48,6 +53,18 @@ describe('a released document', () => {
       schemas({ ABody: { required: ['a'] } }),
       schemas({ ABody: { required: ['a', 'b'] } }),
       '/components/schemas/ABody/required requires b',
+    ],
+    [
+      'accepting other texts',
+      schemas({ ABody: { a: { pattern: '^[a-z]{2}$' } } }),
+      schemas({ ABody: { a: { pattern: '^[a-z]{3}$' } } }),
+      '/components/schemas/ABody/a/pattern changed',
+    ],
+    [
+      'returning other texts',
+      schemas({ A: { a: { pattern: '^[a-z]{2}$' } } }),
+      schemas({ A: { a: { pattern: '^(?:[a-z]{2})?$' } } }),
+      '/components/schemas/A/a/pattern changed',
     ],
     [
       'with a component that is less',

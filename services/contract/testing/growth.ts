@@ -31,7 +31,14 @@ function compare(pair: Pair): string[] {
   const after = isReference(before) ? pair.after : resolved(pair.after, pair.root);
   if (isObject(before) && isObject(after)) return compareObjects(before, after, pair);
   if (Array.isArray(before) && Array.isArray(after)) return compareLists(before, after, pair);
+  if (pair.request && path.endsWith('/pattern') && isMadeOptional(before, after)) return [];
   return isDeepStrictEqual(before, after) ? [] : [`${path} changed`];
+}
+
+/** Whether a pattern accepts the same texts as before, and an empty text: `^[a-z]$` became `^(?:[a-z])?$`. */
+function isMadeOptional(before: unknown, after: unknown): boolean {
+  const [, inner] = /^\^([^|]+)\$$/.exec(String(before)) ?? [];
+  return inner !== undefined && after === `^(?:${inner})?$`;
 }
 
 function compareObjects(before: JsonObject, after: JsonObject, pair: Pair): string[] {
