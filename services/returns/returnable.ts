@@ -26,8 +26,8 @@ interface LineRow {
   readonly provider_line_item_id: bigint;
   readonly quantity: number;
   /**
-   * Number of ordered units: the smaller one of what was submitted and what the provider reported; null when neither is
-   * known.
+   * Number of ordered units: the smaller of the submitted number and the number that the provider reported; null when
+   * neither is known.
    */
   readonly ordered: bigint | null;
   /** Whether the provider has reported how many units were ordered. */

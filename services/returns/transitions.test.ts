@@ -87,11 +87,12 @@ async function newSubject(): Promise<Subject> {
   return { submitted, labelId };
 }
 
-/** The state after a call: the one of its transition if the table allows the call, else the same state. */
+/** The state after a call: that of its transition if the table allows the call, else the state before. */
 function next(name: Call, from: ReturnState, o: { moved: boolean; wasFlagged: boolean }) {
   const allowed: readonly ReturnState[] = TRANSITIONS[name].from;
   if (!allowed.includes(from)) return from;
-  // A moving parcel ends the wait, and is published once.
+  // A return whose parcel has moved does not expire again. Only the first report that the parcel moves opens the return
+  // again.
   if ((name === 'expire' || name === 'reopen') && o.moved) return from;
   if (name === 'reopen' && o.wasFlagged) return TRANSITIONS.reopenInReview.to;
   return TRANSITIONS[name].to;

@@ -37,7 +37,7 @@ const upload = z.object({
  *
  * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when
  *   the return is closed, cancelled or expired, or is redacted. A redaction finds returns by their e-mail address, so a
- *   later one would not find the upload.
+ *   later redaction would not find the upload.
  */
 export async function addCustomerUpload(
   { pool, store }: { readonly pool: pg.Pool; readonly store: ReturnStore },

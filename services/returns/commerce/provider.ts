@@ -49,10 +49,7 @@ export interface ReturnedLine {
   readonly refund: string;
 }
 
-/**
- * Whether effects of this kind have a number as id, and a name. This is so for orders. A gift card counts as an order
- * here.
- */
+/** Whether effects of this kind have a number as id, and a name. Exchange orders and gift cards have both. */
 export function isOrder(kind: EffectKind): boolean {
   return kind === 'exchange_order' || kind === 'gift_card';
 }

@@ -75,9 +75,10 @@ const CLOSE_AFTER_MS = 30_000;
 const SHOPIFY_CALL_MS = 11_000;
 
 /**
- * Creates the providers. The provider of a shop is the one to which it is connected. A shop without a connection has
- * the embedded provider. In production this is only for sandbox shops, because it moves no money. Each connection has
- * its own limits and circuit breaker, so that a failing endpoint stops only its own shop.
+ * Creates the providers. A connected shop has the provider of its connection. A sandbox shop without a connection has
+ * the embedded provider, which moves no money. So has a live shop in local runs. In production, a live shop without a
+ * connection has no provider. Each connection has its own limits and circuit breaker, so that a failing endpoint stops
+ * only its own shop.
  */
 export function createProviders(o: ProvidersOptions): OpenProviders {
   const embedded = resilient(o.embedded);

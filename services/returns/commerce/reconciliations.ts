@@ -25,7 +25,7 @@ import { type Difference, type Reconciliation, reconcile } from './reconcile.ts'
 /** How often the job searches for days to compare. Milliseconds. */
 const EVERY_MS = 600_000;
 const LEASE_MS = 60_000;
-/** How long after its end a day is compared, because the requests of the day must have been answered. Milliseconds. */
+/** Time from the end of a day to its comparison. By then the requests of the day have been answered. Milliseconds. */
 const AFTER_MS = 7_200_000;
 /** Number of past days that the job compares and that the metrics count. */
 const WATCHED_DAYS = 30;

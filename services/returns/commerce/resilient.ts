@@ -24,7 +24,7 @@ const CALLS_PER_SECOND = 0.3;
 const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
- * Limits the calls to a provider: their number, the duration of each, and with a circuit breaker the calls to a
+ * Limits the number of calls to a provider and the duration of each call. A circuit breaker stops the calls to a
  * provider that fails. A call that one of these limits rejects is a `passing` failure. An outage of the ledger does not
  * count as a failure of the provider.
  */

@@ -40,7 +40,7 @@ export interface InspectionKind<T extends Inspected> {
   readonly statement: { readonly name: string; readonly text: string };
   /**
    * Returns the id that the dispositions service gave the inspection. A later inspection of a line item has a larger
-   * one.
+   * id.
    */
   readonly idOf: (inspection: T) => bigint;
   readonly rowOf: (inspection: T, texts: PackedTexts) => Readonly<Record<string, unknown>>;
@@ -143,7 +143,9 @@ async function loadWhole(
   return (await loadForChange(tx, shopId, ids)).map((of) => ({ of }));
 }
 
-/** Returns the ids of returns whose events are sent without their long texts. So these texts are not read. */
+/**
+ * Returns the ids of the returns with long texts. Their events are sent without these texts, so the texts are not read.
+ */
 function idsToHash(tx: Queryable, shopId: bigint, lineItemIds: readonly bigint[]) {
   return idsOfLongTexts(tx, shopId, { lineItemIds, bytes: COPIED_TEXT_BYTES });
 }

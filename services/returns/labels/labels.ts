@@ -231,7 +231,7 @@ async function applyUpdate(
 }
 
 /**
- * Writes a carrier update. The column `heard_at` is the time of the last one. The caller must hold the lock of the
+ * Writes a carrier update. The column `heard_at` is the time of the last update. The caller must hold the lock of the
  * return.
  *
  * @returns whether the update was ignored, and whether it changed the label.

@@ -6,12 +6,12 @@ import type { Fulfilment } from '../return.ts';
 import type { ReturnRef } from '../return-ref.ts';
 import type { PlannedStep } from './plan.ts';
 
-// What runs of processing have made for a return. Rules of other use cases depend on it.
+// What runs of processing have made for a return. Rules of other use cases, such as cancelling, depend on this.
 
 /**
- * Returns what runs of processing have made of the outcomes of a return, or with `kind` of one outcome. When it is not
- * `none`, money or goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A
- * caller that decides by the result must hold the row lock of the return.
+ * Returns whether runs of processing have made effects for a return; with `kind`, only effects of this kind. When the
+ * result is not `none`, money or goods may have moved. Steps that no run requested, or that the provider rejected, do
+ * not count. A caller that decides by the result must hold the row lock of the return.
  */
 export async function fulfilmentOf(
   tx: Queryable,
@@ -120,8 +120,8 @@ shown as (
 )`;
 
 /**
- * Adds the outcomes that were fulfilled since the last run to the details of the return. It is called at the end of a
- * run, so that each run changes the details once, even when it fails.
+ * Adds the outcomes that were fulfilled since the last run to the details of the return. Each run calls this function
+ * once, at its end, also when the run fails. So a run changes the details only once.
  */
 export async function showOutcomes(tx: Queryable, ofReturn: ReturnRef): Promise<void> {
   await tx.query(named('processing-show', sql`with ${shownOutcomes(ofReturn)} select from shown`));

@@ -132,8 +132,8 @@ function jobOf({ takeovers, ...row }: JobRow & Pick<Job, 'token'>): Job {
 }
 
 /**
- * Returns the time until a job is due. The job is a retry, or a running job whose worker does not renew its lease.
- * Undefined when there is no job. Milliseconds.
+ * Returns the time until the next job is due. The job is a retry, or a running job whose worker does not renew its
+ * lease. Undefined when there is no job. Milliseconds.
  */
 export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
   const result = await db.query<{ ms: number | null }>({
@@ -157,7 +157,7 @@ export interface LockedReturn {
   readonly news: number;
   /** Whether something was requested of the provider for this return, and the provider did not reject it. */
   readonly hasRequests: boolean;
-  /** The commerce connection of its shop, see {@link connectedTo}; null when there is none. */
+  /** The commerce connection of the return's shop, see {@link connectedTo}; null when there is none. */
   readonly connection: string | null;
 }
 

@@ -142,7 +142,7 @@ async function commitRequest(tx: pg.PoolClient, { job, step }: PerformDeps): Pro
     ]),
   );
   if (connection !== step.connectionAtPlan) throw new ProviderChanged();
-  // Goods go back to stock also when the rest of the money was refunded there.
+  // Goods also go back to stock when the remaining money was refunded at the provider.
   if (obstacle && movesMoney(step.kind)) throw new NotProcessable(obstacle.message);
   await committing(tx, () => recordRequested(tx, job, step));
 }

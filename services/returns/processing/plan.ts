@@ -17,8 +17,8 @@ export interface PlannedStep {
 /** One outcome that a run must fulfil. */
 export interface Step extends PlannedStep {
   /**
-   * How long ago the step was requested of the provider, without a recorded result. Undefined when it was not
-   * requested. Milliseconds.
+   * For a step that was requested of the provider and has no recorded result: how long ago. Undefined when the step was
+   * not requested. Milliseconds.
    */
   readonly requestedMsAgo: number | undefined;
   /**

@@ -77,7 +77,7 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
     const isPayable = await requirePayable(tx, job, locked);
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
-    // When the provider has issued a card, or may have, a card of an external provider would be a second one.
+    // When the provider has issued a card, or may have, a card of an external provider would be a second card.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
       !(locked.hasRequests && (await mayHaveFulfilled(tx, job, 'gift_card')));

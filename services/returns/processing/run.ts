@@ -70,7 +70,7 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
   });
 }
 
-/** The progress of a run. It is needed when the run fails. */
+/** What a run has done so far. When the run fails, its failure is recorded with these values. */
 interface Progress {
   failures: number;
   /** The step that was requested of the provider, until its result is recorded. */

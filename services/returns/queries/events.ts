@@ -9,7 +9,10 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText, time } from '../../platform/input.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 
-/** Maximum number of rows that one page scans, of any trigger. So the search for a rare trigger takes limited time. */
+/**
+ * Maximum number of rows that one page scans. Rows with other triggers count, so the search for a rare trigger takes
+ * limited time.
+ */
 const SCANNED_ROWS = 5_000;
 /** Maximum size of the events on a page. An event above it gets a page of its own. Bytes. */
 const PAGE_BYTES = 8 * 1024 * 1024;

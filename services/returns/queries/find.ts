@@ -32,8 +32,8 @@ const batch = z.object({
 
 /**
  * Reads several returns in the order of the request, each once. Returns that the shop does not have are left out.
- * Always returns the first one, and stops before the first that does not fit into the response. The caller must request
- * the others again.
+ * Always returns the first return, and stops before the first return that does not fit into the response. The caller
+ * must request the others again.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */

@@ -60,8 +60,8 @@ function candidates(input: SearchInput): Sql | undefined {
 }
 
 /**
- * SQL conditions for returns `r` by times, destination and fraud report. A filter that is absent is not in the
- * statement. `store/next-revision.ts` says which changes set `updated_at`.
+ * SQL conditions for returns `r` by times, destination and fraud report. The statement has no condition for a filter
+ * that the search does not use. `store/next-revision.ts` says which changes set `updated_at`.
  */
 function filters(input: SearchInput): Sql {
   const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId, fraudReportedOnly } =

@@ -22,7 +22,7 @@ function valuesOf<T extends Readonly<Record<string, string | number>>>(enumerati
     .transform((values) => [...new Set(values)]);
 }
 
-/** What selects returns. */
+/** The filters that select returns. */
 const FILTERS = {
   query: text(SEARCH_TEXT_MAX),
   states: valuesOf(ReturnState),

@@ -34,8 +34,8 @@ export interface FoundReturns {
 }
 
 /**
- * Lists returns; `matching.ts` says what each filter means. The order is newest first, unless the request has another
- * one. Returns that are submitted while a caller reads pages do not move its cursor.
+ * Lists returns; `matching.ts` says what each filter means. The newest return is first, unless the request has another
+ * order. Returns that are submitted while a caller reads pages do not move its cursor.
  *
  * A page stops at its limit, or before the first return that does not fit, because a page of the largest returns would
  * be larger than a gRPC message. Every page has at least one return, so that there is a cursor for the next page.

@@ -7,7 +7,7 @@ export type Selector =
 
 /**
  * Returns for each selector the id of its return; undefined when the shop has none. When an order has several returns,
- * it is the newest one. Runs one statement for each kind of selector.
+ * this is the id of the newest return. Runs one statement for each kind of selector.
  *
  * A return id is not checked here. The read that follows finds whether the return exists.
  */

@@ -16,7 +16,8 @@ export interface LeftOut {
 
 /**
  * Returns the size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or
- * currency. Names, punctuation, ids and times count with their maximum. So a response is up to a hundredth smaller.
+ * currency. Names, punctuation, ids and times count with their maximum length. So a response may be smaller than this
+ * size, by at most a hundredth.
  */
 export function detailsBytes(details: Return): number {
   const { order, customer, providerTexts, labels } = partsOf(details);
@@ -68,8 +69,8 @@ export function requireDetailsFit(
 
 /**
  * How many times larger than its proto message the JSON of a return can be. A control character has six bytes in JSON,
- * and one in a message. Names, zeros and nulls cause the rest. A line item without texts counts 900 bytes here, and its
- * ids, times and amounts take at least a sixteenth of this in a message.
+ * and one in a message. Names, zeros and nulls also make the JSON larger. A line item without texts counts 900 bytes
+ * here, and its ids, times and amounts take at least a sixteenth of this in a message.
  */
 const GROWTH_MAX = 16;
 

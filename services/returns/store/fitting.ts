@@ -37,8 +37,8 @@ export const STORED_BYTES = `
 
 /**
  * Returns a statement that selects those returns that fit into $3 bytes together, in the order of the ids in $2. When
- * $4 is true, it always selects the first one. The database measures the returns, so that it does not send those that
- * do not fit.
+ * $4 is true, it always selects the first return. The database measures the returns, so that it does not send those
+ * that do not fit.
  *
  * @param returns the statement that reads the returns.
  */

@@ -104,8 +104,8 @@ export async function loadFitting(
 
 /**
  * Reads returns for a list, in the order of `ids`: without notes, descriptions and images of inspections, and without
- * uploads. Always returns the first one, and stops before the first that does not fit. Ids that do not exist or belong
- * to another shop are left out.
+ * uploads. Always returns the first return, and stops before the first return that does not fit. Ids that do not exist
+ * or belong to another shop are left out.
  */
 export async function loadListed(
   db: Queryable,

@@ -18,7 +18,7 @@ import type { StoreDeps } from './transaction.ts';
 export interface ReturnReader {
   /**
    * Reads whole returns in the order of `ids`, each once. Returns that the shop does not have are left out. Always
-   * returns the first one, and stops before the first that does not fit into a response.
+   * returns the first return, and stops before the first return that does not fit into a response.
    *
    * @throws ConnectError OVERLOADED when no permit came in time.
    */

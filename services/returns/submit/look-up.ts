@@ -20,7 +20,8 @@ export function needsLookUp({ order }: SubmitReturnRequest): boolean {
 /**
  * Completes a submission that has the name of the order and no id. From the order at the shop's commerce provider it
  * takes the order's id, the currencies, and the id, title, sku, product, variant, price and ordered units of each line
- * item. What the submission has stays. Without line items it gets all units that can still be returned.
+ * item. Values that the submission has are not replaced. A submission without line items gets all units that can still
+ * be returned.
  *
  * @param answer of the provider, for the name in the submission.
  * @throws DomainError INVALID_ARGUMENT for a shop whose provider cannot look up orders, an order that does not exist
@@ -45,7 +46,9 @@ export function lookedUp(request: SubmitReturnRequest, answer: OrderAnswer): Sub
   };
 }
 
-/** Checks a submitted currency, because the prices of the order are in the order's currencies. */
+/**
+ * Rejects a submission in another currency than the order, because the prices of the order are in its own currencies.
+ */
 function requireCurrency(sent: string, ofOrder: string): void {
   if (decimalsOf(ofOrder) === undefined) throw stateForbids('the order has an unknown currency');
   if (sent === '' || sent === ofOrder) return;

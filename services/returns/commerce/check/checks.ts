@@ -174,7 +174,7 @@ async function lostAnswers(session: CheckSession): Promise<string[]> {
   }
   if (typeof found === 'string') return [found];
   const again = (await session.create('refund', key)).effect();
-  // The endpoint may never have received the first request. Then the second one made the effect.
+  // The endpoint may never have received the first request. Then the second request made the effect.
   return found === null || isSame(found, again) ? [] : [differing(found, again)];
 }
 

@@ -16,7 +16,7 @@ const storedAmount = z
 const lineId = publicId.describe('Your id of the order line');
 const units = (meaning: string) => z.int().min(0).max(1_000_000).describe(meaning);
 
-/** A list of lines. It has at most {@link COMMERCE_LINES_MAX} lines, and each line once. */
+/** A list of lines. It has at most {@link COMMERCE_LINES_MAX} lines, and no line twice. */
 function linesOf<L extends z.ZodObject<{ line_item_id: typeof lineId }>>(line: L) {
   return z
     .array(line)

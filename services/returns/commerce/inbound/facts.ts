@@ -2,8 +2,8 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import type { ListedEffect } from '../provider.ts';
 
 /**
- * SQL condition: processing requested the refund in row `f` of `inbound_refunds`. It is evaluated at each read, because
- * the event about a refund may arrive before the answer to its request is recorded.
+ * SQL condition: processing requested the refund in row `f` of `inbound_refunds`. Each query evaluates the condition
+ * again, because the event about a refund may arrive before the answer to its request is recorded.
  *
  * @param f the alias of the row.
  */
@@ -39,8 +39,8 @@ export function unitsRefundedThere(of: {
 const OWN_KEYS = 'rms:';
 
 /**
- * Returns those of the listed refunds that the merchant's platform has reported as the merchant's own. A refund with a
- * key of this service never counts as one.
+ * Returns the ids of those listed refunds that the merchant's platform has reported as the merchant's own. A refund
+ * with a key of this service is never a refund of the merchant.
  */
 export async function merchantsRefunds(
   db: Queryable,

@@ -20,10 +20,10 @@ export async function lockOrder(tx: Queryable, order: ProviderOrderId): Promise<
 }
 
 /**
- * Locks an order, and its returns that are open or in review. Adds one to the number of events that each of these
- * returns has seen. If this number has changed since processing decided to request money, processing decides again. So
- * it considers what the caller records now, unless the money was already requested. Returns are locked before the
- * order, as everywhere.
+ * Locks an order, and its returns that are open or in review. Adds one to `provider_news` of each of these returns. If
+ * this number has changed since processing decided to request money, processing decides again. So the decision includes
+ * what the caller records now, unless the money was already requested. Returns are locked before the order, as
+ * everywhere.
  */
 export async function lockReturnsOfOrder(tx: Queryable, of: ProviderOrderId): Promise<void> {
   await lockRows(tx, of);

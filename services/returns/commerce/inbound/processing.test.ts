@@ -213,7 +213,7 @@ describe('news that arrive while processing runs', () => {
     expect(await run(reporting)).toBe(ReturnState.OPEN);
     const made = await commerce.ordersOf(of.id);
     expect([made.orders.length, made.refunds.length]).toEqual([1, 0]);
-    // What was made is kept, and the second run decides the same.
+    // The exchange order is kept, and the second run decides the same.
     expect(await run()).toBe(ReturnState.OPEN);
     expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
   });

@@ -16,7 +16,7 @@ import {
   storeRefreshed,
 } from './token-store.ts';
 
-/** How long before its expiry a token is refreshed, so that all calls of an effect end in time. Milliseconds. */
+/** A token is refreshed this long before its expiry, so that all calls of an effect end in time. Milliseconds. */
 const REFRESH_BEFORE_MS = 600_000;
 /** A token that expires within this time is not used. Milliseconds. */
 const TOO_LATE_MS = 15_000;
@@ -47,7 +47,7 @@ export interface StoreAccess {
   readonly codeSecret: string;
 }
 
-/** The tokens of stores at Shopify. */
+/** Reads and refreshes the access tokens of Shopify stores. */
 export interface AccessTokens {
   /**
    * Returns a valid token of a store. Before that, refreshes a token that expires soon.

@@ -99,7 +99,8 @@ function connect(
 ): Promise<Problem | undefined> {
   const keyring = requireKeyring(deps);
   return inTransaction(deps.pool, async (tx) => {
-    // During the exchange, a newer link or attempt may have replaced this one, perhaps for another store.
+    // While the code was exchanged for a token, a newer link or attempt may have replaced this one, perhaps for another
+    // store.
     const { rowCount } = await tx.query(
       'select from shopify_installs where shop_id = $1 and state_hash = $2 for update',
       [store.shopId, o.stateHash],

@@ -23,7 +23,7 @@ const WEBHOOK_ID_MAX = 100;
 /**
  * Verifies and handles a webhook of Shopify. Returns false when Shopify did not sign the body.
  *
- * Shopify signs only the body. So the store in the header counts only when the body has the same one. Bodies about
+ * Shopify signs only the body. So the store in the header counts only when the body has the same store. Bodies about
  * orders have no store; for them the header counts. A signed body could be sent again for another store, but only
  * Shopify and this service see it.
  */

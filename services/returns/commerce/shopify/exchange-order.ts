@@ -56,8 +56,8 @@ export async function createExchangeOrder(
 }
 
 /**
- * Finds the draft of a key. Of several, it is the one that became an order, or else the oldest. So each process
- * completes the same draft.
+ * Finds the draft of a key. When there are several, returns the draft that became an order, or else the oldest draft.
+ * So each process completes the same draft.
  */
 async function findDraft(
   client: ShopifyClient,
@@ -106,7 +106,7 @@ async function complete(
 type Recipient = NonNullable<z.infer<typeof RECIPIENT.data>['order']>;
 
 /**
- * The draft of an exchange order. The returned goods pay for the new ones. So each new item has its net price from the
+ * The draft of an exchange order. The returned goods pay for the new goods. So each new item has its net price from the
  * return, tax included, and Shopify adds neither tax nor shipping.
  */
 function draftInput(request: EffectRequest, { email, customer, shippingAddress }: Recipient) {

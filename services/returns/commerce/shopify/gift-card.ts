@@ -69,8 +69,8 @@ interface Asked {
 }
 
 /**
- * Finds the gift card that has the key in its note: by its code, and among the cards of the shopper. The code differs
- * when the app was removed and installed again.
+ * Finds the gift card that has the key in its note. Searches by the code of the card and among all cards of the
+ * shopper, because the card has another code when the app was removed and installed again after the request.
  */
 export async function findGiftCard(
   client: ShopifyClient,

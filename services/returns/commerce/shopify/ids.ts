@@ -14,7 +14,10 @@ export function numberOf(gid: string): string {
   throw new CommerceFailure('passing', 'Shopify: its answer has an invalid id');
 }
 
-/** Returns a UUID (version 8) for an idempotency key, always the same, because a repeat must have the same. */
+/**
+ * Returns the UUID (version 8) of an idempotency key. A key always has the same UUID, because a repeated request must
+ * send the same UUID.
+ */
 export function uuidOf(key: string): string {
   const hex = createHash('sha256').update(key).digest('hex');
   const variant = ((Number.parseInt(hex.slice(16, 17), 16) & 0x3) | 0x8).toString(16);

@@ -198,8 +198,8 @@ function transactionsOf(
 }
 
 /**
- * Converts a refund to an effect. When one of its transactions failed, it has moved less money than was requested. The
- * amount of the effect is what was moved.
+ * Converts a refund to an effect. The amount of the effect is the money that was moved. It is less than was requested
+ * when a transaction of the refund failed.
  */
 function effectOf(made: Refund, { currency }: EffectRequest): Effect {
   const moved = made.transactions.nodes.filter(

@@ -38,7 +38,7 @@ query StockOfLines($lines: [ID!]!) {
   }),
 } satisfies Operation<z.ZodType>;
 
-/** Reads the location for goods without one: the primary location of the shop. */
+/** The query for the primary location of the shop. Goods without a location of their own are restocked there. */
 export const PRIMARY_LOCATION = {
   name: 'PrimaryLocation',
   text: 'query PrimaryLocation { location { id } }',
