@@ -65,7 +65,7 @@ export function lifecycleOf(version: string): {
 
 function calendarDay(all: readonly [string, ...string[]], changelog: string, today: Date) {
   const due = all.filter((version) => releaseDay(version) <= today);
-  // Before the first release there is no released version. Then the first one counts as released.
+  // Before the first release there is no released version. Then the first version counts as released.
   const released = due.length > 0 ? due : [all[0]];
   const versions = new Map(
     released.map((version) => {

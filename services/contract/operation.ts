@@ -72,8 +72,8 @@ export interface Operation {
   readonly query: boolean;
   /**
    * How the operation reads the header `Idempotency-Key`; absent when it does not. The value says what happens without
-   * the header. `content`: the content is the key, so an equal request is a repeat. `header`: every request is a new
-   * one. `state`: the service decides by the state of the object, and stores no key.
+   * the header. `content`: the content is the key, so an equal request is a repeat. `header`: no request is a repeat.
+   * `state`: the service decides by the state of the object, and stores no key.
    */
   readonly keyed?: 'content' | 'header' | 'state';
   /**

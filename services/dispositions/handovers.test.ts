@@ -23,7 +23,7 @@ const claim = async (tx: Queryable = db.pool) => {
 };
 const makeDue = () => db.pool.query('update handovers set due_at = now()');
 
-/** Number of attempts, and seconds from now (of the transaction) until the next one, of each handover. */
+/** For each handover the number of attempts, and the seconds from `now()` of the transaction until the next attempt. */
 async function stored(tx: Queryable = db.pool): Promise<{ attempts: number; seconds: number }[]> {
   const { rows } = await tx.query<{ attempts: number; seconds: number }>(
     `select attempts, extract(epoch from due_at - now())::float8 as seconds from handovers order by inspection_id`,

@@ -166,13 +166,13 @@ function lineItem(at: number) {
   };
 }
 
-/** What the inspection found of a line. @param at the index of the line, from 0. */
+/** The condition of a line item after the inspection. @param at the index of the line, from 0. */
 export function exampleCondition(at: number) {
   const { style, category, outcome, image, ...found } = FINDINGS[at] ?? FINDINGS[0];
   return create(ConditionSchema, { ...inspection, ...found, subject: 'item', images: [image] });
 }
 
-/** What happens to a line after the inspection. @param at the index of the line, from 0. */
+/** The disposition of a line item after the inspection. @param at the index of the line, from 0. */
 export function exampleDisposition(at: number) {
   const { outcome } = FINDINGS[at] ?? FINDINGS[0];
   return create(DispositionSchema, { ...inspection, outcome });

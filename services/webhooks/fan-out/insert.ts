@@ -87,8 +87,8 @@ const deliveryRows = rowsOf<Row>({
 
 // All bodies are one bytea value, because the driver would write an array as hexadecimal digits.
 //
-// A delivery is due at the time of the statement, which is after the lock of the queues. With the time of the
-// transaction, which may be much earlier, a read that continues at its cursor would skip it.
+// A delivery is due at the time of the statement, which is after the lock of the queues. The time of the transaction
+// may be much earlier, perhaps before the read cursor of the queue. Then the dispatcher would skip the delivery.
 //
 // If a redaction has removed a stored body, the new body replaces it, because it was shaped without the customer.
 //

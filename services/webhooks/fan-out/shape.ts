@@ -7,7 +7,7 @@ import { delivers, payloadOf } from '../../contract/topics/topics.ts';
  * event.
  *
  * @param o.isRedacted whether the customer is left out.
- * @throws Error when the event lacks its snapshot.
+ * @throws Error when the event lacks the data of the topic, such as the snapshot of the return.
  */
 export function shapeBody(
   event: Event,

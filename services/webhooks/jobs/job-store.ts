@@ -25,7 +25,7 @@ export interface NewJob {
   readonly shopId: bigint;
   readonly kind: JobKind;
   readonly key: string;
-  /** The filter in the request. A repeat with the same idempotency key must have the same one. */
+  /** The filter in the request. A repeat with the same idempotency key must have the same filter. */
   readonly requested: DeliveryFilter;
   /** The filter with which the job works. */
   readonly filter: DeliveryFilter;

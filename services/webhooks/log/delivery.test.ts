@@ -182,7 +182,7 @@ describe('one endpoint', () => {
       await until(() => hanging.received.length === warm + 8);
       await webhooks.publish(sampleEvent('return.created', shopId));
       await until(() => quick.received.length === 1);
-      // No hanging attempt has ended, or the next one would have been sent.
+      // No hanging attempt has ended, or the next delivery would have been sent.
       expect(hanging.received).toHaveLength(warm + 8);
       // The service stops when its attempts have ended.
       hanging.answer = (response) => void response.end();

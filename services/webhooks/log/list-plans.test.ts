@@ -89,7 +89,7 @@ async function fill(pool: pg.Pool): Promise<void> {
   }
 }
 
-/** Runs a read, and returns what all its statements cost together, with the number of statements. */
+/** Runs `read`. Returns the cost of all its statements together, and their number. */
 async function costOfRead(read: (pool: pg.Pool) => Promise<unknown>) {
   recorded.taken();
   await read(recorded.pool);

@@ -12,8 +12,8 @@ export interface Post {
 }
 
 /**
- * How long an idle connection stays open. It is shorter than with common servers, so that they do not close it first. A
- * receiver's `Keep-Alive` header may ask for a longer time. Milliseconds.
+ * How long an idle connection stays open. This is shorter than the timeout of common servers, so that the sender closes
+ * the connection, not the server. A receiver's `Keep-Alive` header may ask for a longer time. Milliseconds.
  */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;

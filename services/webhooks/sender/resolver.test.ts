@@ -130,7 +130,7 @@ describe('a name', () => {
     const slow = ['slow1.example.com', 'slow2.example.com'].map(resolve);
     await until(() => asked.length === 4);
     const fast = resolve('a.example.com');
-    // If it had been resolved, its query would have arrived before this one.
+    // If `a.example.com` had been resolved, its query would have arrived before the query for `later.example.com`.
     await createResolver({ servers: [server] })('later.example.com');
     expect(asked.some((question) => question.startsWith('a.'))).toBe(false);
     held.resolve();

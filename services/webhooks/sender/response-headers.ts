@@ -71,7 +71,9 @@ function withoutSecrets(address: string): string {
   return address.replace(/\/\/[^/?#]*@/g, '//').replace(/[?#].*$/s, `?${CUT}`);
 }
 
-/** Returns the beginning of a value. Control characters are removed, because PostgreSQL cannot store NUL. */
+/**
+ * Returns the beginning of a value, with spaces in place of control characters, because PostgreSQL cannot store NUL.
+ */
 function textOf(value: string | readonly string[] | undefined): string {
   const text = typeof value === 'string' ? value : (value ?? []).join(', ');
   return text.slice(0, 2 * MAX_LENGTH).replace(/\p{Cc}/gu, ' ');

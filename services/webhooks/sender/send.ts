@@ -146,8 +146,8 @@ interface OneRequest {
 }
 
 /**
- * Sends the request on an idle connection if there is one. When the receiver has closed it, sends the request on a new
- * one.
+ * Sends the request on an idle connection if there is one. When the receiver has closed this connection, sends the
+ * request on a new connection.
  */
 async function requestOver(parts: Parts, o: OneRequest): Promise<ResponseReader> {
   const kept = parts.pool.take(o.target.origin);

@@ -39,8 +39,8 @@ interface Row extends Subscription, Omit<Health, 'oldestWaitingAt' | 'payloadVer
 }
 
 /**
- * Returns subscriptions of a shop with their health, by ascending id: all of them, or only the one with an id. It is
- * one statement, which reads only indexes.
+ * Returns subscriptions of a shop with their health, by ascending id: all of them, or only the subscription with this
+ * id. It is one statement, which reads only indexes.
  *
  * @param o.today the current day of the version calendar.
  */

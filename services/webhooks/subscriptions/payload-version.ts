@@ -26,7 +26,7 @@ export async function servedPayloadVersion(
 /**
  * Sets the version for the payloads of later events (interface: Versioning, rules 8 and 9). Members who may manage
  * webhooks choose it in the portal, operators with `npm run admin -- payload-version set`. `createShop` sets the first
- * one.
+ * version.
  *
  * @param o.expected the version that the caller saw; empty to set the version in any case.
  * @returns the previous version.

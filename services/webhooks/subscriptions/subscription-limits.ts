@@ -40,8 +40,8 @@ export function canonicalHost(url: string): string | undefined {
 }
 
 /**
- * Locks the subscriptions of a shop, so that only one transaction at a time adds or activates one. So the limits are
- * exact.
+ * Locks the subscriptions of a shop, so that only one transaction at a time adds or activates a subscription. So the
+ * limits are exact.
  */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query(

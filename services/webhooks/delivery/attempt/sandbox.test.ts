@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 afterEach(() => receiver.stop());
 
-/** A shop with one subscription, whose path is its id. */
+/** A shop with one subscription. The path of its url is the id of the shop. */
 async function newShopWith(o: { readonly sandbox: boolean }) {
   const shopId = newShop();
   if (o.sandbox) await set(shopId, true);

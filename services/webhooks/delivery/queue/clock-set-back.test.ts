@@ -11,7 +11,7 @@ import { unloadQueues } from './ready-queues.ts';
 const SECOND_MS = 1_000;
 const HOUR_MS = 3_600_000;
 const NO_LIMIT = { trusted: 1e9, new: 1e9, slow: 1e9, failing: 1e9 };
-/** Of shop 1. Shop 2 has the next one. */
+/** The shard of shop 1. Shop 2 has the next shard. */
 const SHARD = 3;
 const HELD = { shards: [SHARD], offsetMs: 0 };
 

@@ -66,7 +66,7 @@ async function queuesToEnd(db: Queryable): Promise<QueueToEnd[]> {
   return rows;
 }
 
-/** Ends a batch of deliveries. After the last one, sets the final state of the queue. */
+/** Ends a batch of deliveries. After the last batch, sets the final state of the queue. */
 async function endBatch(pool: pg.Pool, queue: QueueToEnd): Promise<number> {
   const as = queue.isDeleted ? 'dropped' : 'expired';
   const ended = await endWaiting(pool, queue, {

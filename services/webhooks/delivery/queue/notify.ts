@@ -1,7 +1,10 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 
-/** Prefix of the channel `webhooks_due_<schema>`, on which commits notify. */
+/**
+ * Prefix of the channel `webhooks_due_<schema>`. A transaction with due deliveries sends a notification on this channel
+ * when it commits.
+ */
 export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 
 /**

@@ -111,8 +111,8 @@ async function requireActive(tx: Queryable, queue: QueueRef): Promise<void> {
 }
 
 /**
- * Makes the next probe of an open circuit due. Notifies all processes, because the one that sends has the circuit in
- * memory.
+ * Makes the next probe of an open circuit due. Notifies all processes, because the process that sends to the endpoint
+ * has its circuit in memory.
  */
 async function probeNow(tx: Queryable, queue: QueueRef, offsetMs: number): Promise<void> {
   const { rows } = await tx.query<{ endpointId: bigint }>(

@@ -22,7 +22,7 @@ beforeAll(async () => {
   db = await createTestDatabase('webhooks');
   migrator = new pg.Client({ connectionString: db.migratorUrl });
   await migrator.connect();
-  // Until it has run, the statistics are the old ones.
+  // Without autovacuum the statistics stay as they are, so the plans do not change during the test.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
   pool = openSecondPool(db.pool, { ...DISPATCHER_POOL, max: 1 });
   await db.pool.query(

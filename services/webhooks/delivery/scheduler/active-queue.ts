@@ -96,7 +96,9 @@ export function beginRead(queue: ActiveQueue): { freshFromMs: number; retriesFro
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
 
-/** Whether this process knows all due work of the queue, so that fresh deliveries may start without a read. */
+/**
+ * Whether this process knows all due work of the queue, so that fresh deliveries may be sent without reading the queue.
+ */
 export function takesFresh(queue: ActiveQueue, { endpointId }: Target): boolean {
   const isScanned = performance.now() - queue.fullScanAtMs <= FULL_SCAN_EVERY_MS;
   return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;

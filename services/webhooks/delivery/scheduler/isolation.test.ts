@@ -159,7 +159,7 @@ describe('a transaction that locks a subscription for long', () => {
       await webhooks.publish(...events(held, 2));
       await until(() => arrivedAt('/hook/held') === 2);
       await webhooks.publish(...events(other, 40));
-      // While the other one is still locked.
+      // The subscription of the shop `held` is still locked.
       await until(async () => (await attemptsOf(other)) === 40);
       expect(await attemptsOf(held)).toBe(0);
     });

@@ -33,8 +33,9 @@ export class Scheduler {
   }
 
   /**
-   * Picks queues with due work, reads as many deliveries as there is capacity for, and starts their attempts.
-   * Deliveries that this process has just committed start without a read. Does not wait for the end of the attempts.
+   * Picks queues with due work, reads as many deliveries as there is capacity for, and starts their attempts. Attempts
+   * of deliveries that this process has just committed start without reading the deliveries from the table. Does not
+   * wait for the end of the attempts.
    */
   async sendDue(): Promise<void> {
     if (this.#o.attempts.isShortOfSockets()) return;
