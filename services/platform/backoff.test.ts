@@ -10,7 +10,7 @@ const backoffs = fc.record({
   random: randoms,
 });
 
-/** What the pause is before its jitter. */
+/** The pause before jitter is applied. */
 const scheduled = (o: { firstMs: number; longestMs: number; failures: number }): number =>
   Math.min(o.firstMs * 2 ** (o.failures - 1), o.longestMs);
 

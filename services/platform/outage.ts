@@ -41,7 +41,7 @@ const OUTAGE_CODES: ReadonlySet<string> = new Set([
 const OUTAGE_ROUTINES: ReadonlyMap<string, ReadonlySet<string>> = new Map([
   // The text is "cached plan must not change result type". The statement was prepared before a migration.
   ['0A000', new Set(['RevalidateCachedQuery'])],
-  // No transaction ids are left before a vacuum.
+  // PostgreSQL has no transaction ids left, until a vacuum frees some.
   ['54000', new Set(['GetNewTransactionId', 'GetNewMultiXactId'])],
 ]);
 

@@ -1,6 +1,6 @@
 /**
  * The long texts of a statement, in one bytea parameter beside the JSON parameter. Inside JSON, the client would escape
- * each text and the server would parse it. This would cost more than the rest of the statement.
+ * each text and the server would parse it. This would cost more than the other work of the statement.
  */
 export interface PackedTexts {
   /** Adds a text. Returns its place, which goes into the JSON parameter; null for an absent text. */

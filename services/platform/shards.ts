@@ -24,9 +24,9 @@ const SHARD_LEASE_MS = 3_000;
 export const REBALANCE_EVERY_MS = 600;
 
 /**
- * How often {@link ShardHolder.rebalance} must be called while this process is the only one. A late renewal has no cost
- * then, because no other process can take a shard. A process that joins waits at most this long for its share.
- * Milliseconds.
+ * How often {@link ShardHolder.rebalance} must be called while this process is the only one. A late renewal then does
+ * no harm, because there is no other process that could take a shard. A process that joins waits at most this long for
+ * its share. Milliseconds.
  */
 export const REBALANCE_ALONE_MS = 1_200;
 
@@ -35,7 +35,7 @@ const REBALANCING_MS = 2_000;
 const REBALANCE_OFTEN_MS = 50;
 
 /**
- * How long after its expiry a lease is checked. The leases of one process expire together, so one check finds them all.
+ * Time from the expiry of a lease to its check. The leases of one process expire together, so one check finds them all.
  * Milliseconds.
  */
 const AFTER_EXPIRY_MS = 20;

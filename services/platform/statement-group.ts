@@ -68,7 +68,7 @@ export class StatementGroup {
   callback: (error?: Error | null) => void = () => {};
   readonly members: readonly Member[];
   readonly #left: Running[];
-  /** The error for which the rest was not sent. */
+  /** The error because of which the remaining statements were not sent. */
   #unsent: Error | undefined;
 
   constructor(members: readonly Member[]) {

@@ -6,7 +6,8 @@ const BASE64 = /^[A-Za-z0-9+/]*(={0,2})$/;
 export function characters(text: string): number {
   let count = text.length;
   let isAfterHigh = false;
-  // This loop reads each unit once. It must be fast, because every service counts notes of several megabytes.
+  // This loop reads each UTF-16 unit once. It must be fast, because every service counts the characters of notes of
+  // several megabytes.
   for (let index = 0; index < text.length; index++) {
     const kind = text.charCodeAt(index) & SURROGATE_BITS;
     if (isAfterHigh && kind === LOW) count--;

@@ -21,9 +21,9 @@ const STOP_MS = 6_000;
 
 /**
  * Reads topics as a member of a group. It passes records to the handler in batches, as the in-process bus does, so that
- * a failing key does not block other keys. The group's offset moves only past records when they and all earlier ones
- * are handled. kafkajs may stall after a failure of a broker, so a loop replaces a consumer that ended or shows no
- * activity.
+ * a failing key does not block other keys. The offset of the group moves past a record only when this record and all
+ * earlier ones are handled. kafkajs may stall after a failure of a broker, so a loop replaces a consumer that ended or
+ * shows no activity.
  */
 export class KafkaSubscription {
   readonly #o: KafkaSubscriptionOptions;

@@ -1,4 +1,6 @@
-/** Of the ports below this one, webhooks may only use that of https. The others belong to services of the system. */
+/**
+ * Webhooks may not use a port below this one, except the port of https. These ports belong to services of the system.
+ */
 const FIRST_UNPRIVILEGED = 1024;
 const HTTPS = 443;
 

@@ -26,7 +26,7 @@ export interface NameOptions {
 /**
  * Creates a resolver that queries the name servers directly, with limits in time and number. It does not use Node's
  * thread pool. It also does not use the hosts file and search domains, which have only internal names. Parallel calls
- * for one name share a query. Results are not cached for later calls.
+ * for one name share a query. Addresses are not cached for later calls. A failure is cached for {@link FAILED_MS}.
  */
 export function createResolver(o: NameOptions = {}): Resolve {
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });

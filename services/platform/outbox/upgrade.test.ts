@@ -113,7 +113,10 @@ const idsOf = (pointers: readonly Pointer[]) => pointers.map((one) => one.event_
 
 let database: Awaited<ReturnType<typeof createEmptyDatabase>>;
 let folder: string;
-/** Pools of the previous release and of this one, because a statement has one text on a connection. */
+/**
+ * One pool for the previous release and one for this release. They do not share connections, because on one connection
+ * a statement name always has the same text, and the releases have different texts.
+ */
 let pool: pg.Pool;
 let current: pg.Pool;
 

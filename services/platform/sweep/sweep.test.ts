@@ -33,7 +33,7 @@ let listener: Worker;
 let handled: string[];
 let handle: (id: string) => void;
 let again: number;
-/** Last position of earlier tests. */
+/** Position of the last event that earlier tests stored. */
 let before: bigint;
 
 beforeAll(async () => {
