@@ -109,7 +109,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     addPathHelp(req, res, calendar());
     throw unknownPath();
   });
-  // Last: Express passes an error to the handlers behind the one that threw.
+  // Register this handler last, because Express passes an error only to handlers after the one that threw.
   app.use(errorHandler(deps.logger, exchangeOf));
   return app;
 }

@@ -41,10 +41,11 @@ interface Batch {
  * nothing is cached. The batch belongs to the trace of its first read. The spans of its other reads have the id of this
  * trace in `batch.trace_id`.
  *
- * The response to a batch lacks returns that do not exist or are too large. When the batch fails, it lacks all. The
- * reader then reads each of them alone in the remaining time, so that no read fails because of another one. A large
- * return first needs a permit. When the service is unavailable, all reads of the batch fail, because 32 single calls
- * would only increase the load. A timeout counts as unavailable, because the service bounds the work of a batch.
+ * The response to a batch lacks returns that do not exist or are too large. The response to a batch that fails lacks
+ * all returns. The reader then reads each missing return alone in the remaining time, so that no read fails because of
+ * another one. A large return first needs a permit. When the service is unavailable, all reads of the batch fail,
+ * because 32 single calls would only increase the load. A timeout counts as unavailable, because the service bounds the
+ * work of a batch.
  */
 export function createReturnReader(returns: Returns): ReadReturn {
   const batches = new Map<string, Batch>();

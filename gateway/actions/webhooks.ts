@@ -11,7 +11,10 @@ import { enumText } from '../../services/platform/enum-text.ts';
 import { addressWithoutSecrets, changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** What users choose. Only the portal has a description: the REST API and the tools neither set nor return it. */
+/**
+ * The fields of a webhook that users choose. Only the portal has the description: the REST API and the tools neither
+ * set nor return it.
+ */
 export interface WebhookContent extends WebhookBody {
   readonly description?: string;
 }

@@ -4,7 +4,7 @@ import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
 import { orderId, type ShopOption, shopId } from './arguments.ts';
 
-/** The first one says whether the others make sense. */
+/** The check that runs first. When it fails, the other checks make no sense. */
 const FIRST = Check.CONNECTION;
 const CHECKS: readonly Check[] = [
   FIRST,

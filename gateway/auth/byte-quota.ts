@@ -24,7 +24,8 @@ const LEASE_DIVISOR = 1_000;
 const MAX_SHOPS = 50_000;
 
 /**
- * Creates the daily quota. Replicas lease it in whole KiB. A shop that has used it up is rejected until midnight UTC.
+ * Creates the daily quota. Replicas lease it in whole KiB. A shop that has used up its quota is rejected until midnight
+ * UTC.
  */
 export function createByteQuota(o: {
   readonly pool: pg.Pool;

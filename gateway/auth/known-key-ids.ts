@@ -66,7 +66,7 @@ interface Cursor {
   /** The time in PostgreSQL's text form, because a `Date` would lose the microseconds. */
   readonly createdAt: string;
   readonly keyId: string;
-  /** How long before `createdAt` the read begins; a PostgreSQL interval. */
+  /** The read begins this long before `createdAt`; a PostgreSQL interval. */
   readonly overlap: string;
 }
 

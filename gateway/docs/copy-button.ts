@@ -2,9 +2,9 @@
 export const COPY_PATH = '/docs/copy.js';
 
 /**
- * Puts a button above each sample of commands or code, which copies it. Pages without a script stay complete: where the
- * browser offers no clipboard (it does so only over https and on the own machine) there are no buttons. Runs in the
- * browser.
+ * Puts a button above each sample of commands or code, which copies it. Pages without a script stay complete. There are
+ * no buttons when the browser offers no clipboard. Browsers offer it only over https and on the own machine. Runs in
+ * the browser.
  */
 export const COPY_SCRIPT = `const [COPY, COPIED] = ['Copy', 'Copied'];
 function addButton(sample) {

@@ -52,7 +52,7 @@ export function renderMarkdown(text: string, o: RenderOptions): Rendered {
         const target = o.linkTo(token.href);
         return target === undefined ? inner : html`<a href="${target}">${new Html(inner)}</a>`.text;
       },
-      // What is wider than a phone scrolls by itself, with the keys too.
+      // A table that is wider than a phone scrolls alone, without the page. It also scrolls with the arrow keys.
       table(token) {
         plain.parser = this.parser;
         return `<div class="wide" tabindex="0">${plain.table(token)}</div>\n`;

@@ -28,14 +28,16 @@ export interface DocsOptions {
   readonly signIn: ReferenceSignIn;
 }
 
-/** How pages of the repository name the base address. The gateway shows its own instead. */
+/**
+ * Placeholders for the base address in pages of the repository. The gateway shows its own base address in their place.
+ */
 const EXAMPLE_URLS = /https:\/\/returns\.example\.com|https:\/\/<your host>|\{base_url\}(?=\/)/g;
 
 const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
 const RECEIVERS = new URL('../../docs/receivers/', import.meta.url);
 
-/** Browsers keep it, and ask with its ETag whether it is still valid. */
+/** Browsers cache the page, and ask with its ETag whether it is still valid. */
 const REVALIDATE = 'no-cache';
 const ONE_HOUR = 'public, max-age=3600';
 

@@ -183,9 +183,7 @@ function createTotals() {
   };
 }
 
-/**
- * Of the large responses whose clients read too slowly, the one that is read most slowly; undefined when there is none.
- */
+/** Returns the large response that its client reads most slowly; undefined when no client reads too slowly. */
 function slowestOf(reservations: ReadonlySet<Reservation>, now: number): Reservation | undefined {
   const rateOf = ({ largest, bytes, since }: Reservation): number =>
     ((largest - bytes) * 1_000) / (now - since);

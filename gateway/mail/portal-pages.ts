@@ -3,7 +3,7 @@ import type { Fact } from './facts.ts';
 
 /** A page of the portal that a mail is about. */
 export interface MailPage {
-  /** What a person finds there. */
+  /** What a person finds on the page. */
   readonly title: string;
   /** From `/portal` on, with the filters of the page. */
   readonly path: string;

@@ -1,7 +1,7 @@
 import type { Fact, FactOf } from './facts.ts';
 import { mailPages } from './portal-pages.ts';
 
-/** What the texts need besides the facts. */
+/** The values that the texts contain, besides the facts. */
 export interface TextContext {
   readonly shopName: string;
   /** Public address of the API. Mails link to its documentation and its portal. */

@@ -153,7 +153,10 @@ async function handleSingleRequest(
   }
 }
 
-/** The headers for the library. `Accept` has a fixed value, so that clients that send another value get JSON too. */
+/**
+ * Returns the headers that the MCP library gets. `Accept` has a fixed value, so that clients that send another value
+ * get JSON too.
+ */
 function headersForLibrary(received: IncomingHttpHeaders): Headers {
   const headers = new Headers({ accept: 'application/json, text/event-stream' });
   for (const [name, value] of Object.entries(received)) {

@@ -112,7 +112,7 @@ interface McpRequest {
   readonly calendar: Date;
 }
 
-/** What is known of a request so far. */
+/** The values that are known of a request so far. */
 interface Progress {
   /** The id of the JSON-RPC request; null until its body was read. */
   id: string | number | null;

@@ -30,7 +30,7 @@ export interface ToolContext extends ActionContext {
   readonly assistants: Assistants;
   /** The date for the version calendar. Everything else uses the real time. */
   readonly calendar: Date;
-  /** The idempotency key that the tool sends to the service. A repeat of the call sends the same one. */
+  /** The idempotency key that the tool sends to the service. A repeat of the call sends the same key. */
   readonly callId: string;
 }
 

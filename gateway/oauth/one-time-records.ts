@@ -48,7 +48,7 @@ export interface NewOneTimeRecord {
   readonly grantId?: string | undefined;
 }
 
-/** How long after its expiry a used record is stored, so that a reuse is detected. */
+/** Time for which a used record is stored after its expiry, so that a reuse is detected. */
 const USED_KEPT = "interval '1 day'";
 
 // `skip locked` skips records that another call is using. Waiting for them could deadlock.

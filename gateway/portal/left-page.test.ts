@@ -47,7 +47,7 @@ async function hangingCall(o: {
 }
 
 test('a call that the browser ends is no outage', async () => {
-  // The Connect middleware does not print in Node, but under Jest, where it does not recognize errors of Node.
+  // Under Jest, the Connect middleware does not recognize errors of Node, and prints them to the console.
   jest.spyOn(console, 'error').mockImplementation(() => {});
   const page = new AbortController();
   const { error } = await hangingCall({ signal: page.signal });

@@ -22,7 +22,7 @@ export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
 
 /**
  * Something that people do, with its doors. The roles follow from the portal's methods, or else from the actions of
- * assistants. What has neither is for systems only.
+ * assistants. A row that has neither is for systems only.
  */
 interface Row {
   readonly group: string;

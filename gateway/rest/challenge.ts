@@ -80,7 +80,7 @@ function challenge(error: string, description: string): string {
   return `${KEY}, error="${error}", error_description="${description}"`;
 }
 
-/** What other services require before a key. `ApiKey` is the scheme of our own challenge. */
+/** Words that other services require before a key. `ApiKey` is the scheme of our own challenge. */
 const SCHEMES = [
   'Bearer',
   'ApiKey',

@@ -139,7 +139,7 @@ function creationOf(key: string, content: readonly unknown[]): KeyCreation {
   return { key, hash: createHash('sha256').update(JSON.stringify(content)).digest() };
 }
 
-/** How long after a call its repeat gets a new secret. */
+/** A repeat within this time after the first call gets a new secret. */
 const REPEATABLE = "interval '10 minutes'";
 
 /**

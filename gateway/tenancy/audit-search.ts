@@ -27,8 +27,8 @@ export interface FoundEntries {
 }
 
 /**
- * Maximum number of entries that one call reads, so that the search for a rare text costs no more than that for a
- * frequent one.
+ * Maximum number of entries that one call reads, so that the search for a rare text costs no more than the search for a
+ * frequent text.
  */
 const READ_MAX = 20_000;
 

@@ -15,7 +15,7 @@ let under: TestGateway;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
 let clients: ReturnType<typeof connectServices>;
 
-/** What returns and webhooks have stored, the calls that they got, and the one at which they fail. */
+/** What returns and webhooks have stored, the calls that they got, and the call at which they fail. */
 let stored: { returns: boolean; webhooks: boolean };
 let calls: string[];
 let failAt: string | undefined;

@@ -16,7 +16,7 @@ import { namedId, otherTrigger, time } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { ToolError } from '../tool.ts';
 
-/** The arguments that select what a replay or a backfill sends. The preview and the start have the same ones. */
+/** The arguments that select what a replay or a backfill sends. The preview and the start have the same arguments. */
 export const replayArguments = {
   kind: choice(REPLAY_KINDS)
     .default('replay')

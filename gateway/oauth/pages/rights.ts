@@ -10,7 +10,7 @@ export const ROLE_NAMES: Readonly<Record<Role, string>> = {
   developer: 'Developer',
 };
 
-/** The texts of permissions on the pages. */
+/** How the consent page describes each permission. */
 const RIGHTS: Readonly<Record<Permission, string>> = {
   'returns.view': 'see returns, their items and their customers',
   'returns.manage': 'add notes to returns, flag and unflag them, cancel them',

@@ -120,7 +120,7 @@ async function choicesOf(pool: pg.Pool, shopId: bigint) {
         name: name ?? '',
         email,
       })),
-      // Newest first: what is left out are keys of long ago.
+      // Newest first, so that only the oldest keys are left out.
       ...keys
         .reverse()
         .slice(0, MAX_CHOICES)
@@ -136,7 +136,8 @@ const byId = (value: bigint) => ({ case: 'returnId' as const, value });
 function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof changesOf>[0] {
   const day = (at: AuditFilterMessage['from']) => at && timestampDate(at).toISOString();
   return {
-    // The text may be an e-mail address, which no entry has.
+    // Do not record the text itself, because it may be an e-mail address. No entry of the audit log has e-mail
+    // addresses.
     search: ['', filter?.text ? 'yes' : ''],
     actor: ['', filter?.actorId],
     action: ['', filter?.action],

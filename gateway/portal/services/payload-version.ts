@@ -100,9 +100,9 @@ function pairOf(versions: readonly string[], today: Date): string[] {
   return versions.map((version) => wordOf('versions', version, selectable(today)));
 }
 
-/** Whether a payload of topic `return` is another one in each of two versions. */
+/** Whether a payload of topic `return` differs between two versions. */
 function differs(payload: object, versions: readonly string[]): boolean {
-  // What no version converts is the same object in both, so that this compares little.
+  // Parts that no version converts are the same objects in both payloads, so this comparison is cheap.
   const [one, other] = versions.map((version) => shapePayload(version, 'return', payload));
   return !isDeepStrictEqual(one, other);
 }
