@@ -8,7 +8,7 @@ import { startReceiver } from '../../../test/kit/webhooks/receiver.ts';
 import { runWebhooks } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { createShardHolder } from '../../platform/shards.ts';
-import { type AttemptOutcome, NO_TIMING } from '../sender/outcome.ts';
+import { NO_TIMING, type SendResult } from '../sender/send-result.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from './queue/queue-ref.ts';
 import { readDue } from './queue/read-due.ts';
 import type { AttemptResult } from './results/attempt-result.ts';
@@ -21,8 +21,8 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-const delivered: AttemptOutcome = {
-  result: 'delivered',
+const delivered: SendResult = {
+  kind: 'delivered',
   startedAt: new Date(),
   durationMs: 1,
   timing: NO_TIMING,
@@ -83,7 +83,7 @@ async function takeUp(shopId: bigint): Promise<AttemptResult[]> {
   return due.map((one) => ({
     due: one,
     token: shards.tokenOf(one.shard) ?? 0n,
-    sent: { outcome: delivered, headers: '{}' },
+    sent: { result: delivered, headers: '{}' },
     ended: 'delivered',
     pauseMs: 0,
   }));

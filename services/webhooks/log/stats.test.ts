@@ -14,7 +14,7 @@ const NOW = new Date('2026-11-20T10:30:00Z');
 const at = (time: string): Date => new Date(`2026-11-20T${time}Z`);
 
 describe('deliveries by hour', () => {
-  test('are counted by their outcome, without test events and those of other shops', async () => {
+  test('are counted by their result, without test events and those of other shops', async () => {
     const [shopId, other] = [log.newShop(), log.newShop()];
     const [first, second] = [await log.subscribe(shopId), await log.subscribe(shopId)];
     const foreign = await log.subscribe(other);

@@ -48,7 +48,7 @@ test('there are at least 200 of them', () => {
 
 test('the trap works: a public name is connected to, at the checked address', async () => {
   const send = sender({ policy: PRODUCTION, resolve: async () => [PUBLIC], dial });
-  expect(await send(`https://${NAME}/`)).toMatchObject({ result: 'failed', status: 0 });
+  expect(await send(`https://${NAME}/`)).toMatchObject({ kind: 'failed', status: 0 });
   expect(dialled).toEqual([PUBLIC]);
   expect(trap.connections()).toBe(1);
 });
@@ -64,7 +64,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
     for (const policy of [PRODUCTION, LOCAL]) {
       const send = sender({ policy, resolve: async () => ['127.0.0.1'], dial });
       for (const url of urls) {
-        expect({ url, ...(await send(url)) }).toMatchObject({ url, result: 'failed', status: 0 });
+        expect({ url, ...(await send(url)) }).toMatchObject({ url, kind: 'failed', status: 0 });
       }
     }
     expect(dialled).toEqual([]);
@@ -115,7 +115,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
     for (const url of urls) {
       // A header has no control characters; a client would not see the redirect at all.
       location = url.replace(/\p{Cc}/gu, '');
-      expect(await send(receiver.url)).toMatchObject({ result: 'failed', status: 307 });
+      expect(await send(receiver.url)).toMatchObject({ kind: 'failed', status: 307 });
     }
     expect(dialled).toEqual([]);
     expect(trap.connections()).toBe(0);

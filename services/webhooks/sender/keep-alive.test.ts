@@ -13,7 +13,7 @@ describe('a connection', () => {
     const send = sender({ attemptMs: 15_000 });
     let left = 1_000;
     const queues = Array.from({ length: 8 }, async () => {
-      while (left-- > 0) expect((await send(receiver.url)).result).toBe('delivered');
+      while (left-- > 0) expect((await send(receiver.url)).kind).toBe('delivered');
     });
     await Promise.all(queues);
     expect(receiver.connections()).toBeLessThanOrEqual(8);
@@ -26,8 +26,8 @@ describe('a connection', () => {
     const urls = Array.from({ length: 100 }, (_, at) => `${receiver.url}/${at}`);
     for (let sent = 0; sent < 5_000; sent += BURST) {
       const burst = Array.from({ length: BURST }, (_, at) => send(urls[at % urls.length] ?? ''));
-      const outcomes = await Promise.all(burst);
-      expect(outcomes.every(({ result }) => result === 'delivered')).toBe(true);
+      const results = await Promise.all(burst);
+      expect(results.every(({ kind }) => kind === 'delivered')).toBe(true);
     }
     expect(receiver.connections()).toBeLessThanOrEqual(BURST);
   });
@@ -39,7 +39,7 @@ describe('a connection', () => {
       ),
     );
     const send = sender();
-    for (const _ of [1, 2, 3]) expect((await send(receiver.url)).result).toBe('delivered');
+    for (const _ of [1, 2, 3]) expect((await send(receiver.url)).kind).toBe('delivered');
     expect(receiver.connections()).toBe(3);
   });
 
@@ -52,7 +52,7 @@ describe('a connection', () => {
     });
     const send = sender();
     const large = Buffer.alloc(16 * 1024 * 1024, 'x');
-    for (const _ of [1, 2]) expect((await send(receiver.url, large)).result).toBe('delivered');
+    for (const _ of [1, 2]) expect((await send(receiver.url, large)).kind).toBe('delivered');
     expect(receiver.connections()).toBe(2);
   });
 
@@ -69,7 +69,7 @@ describe('a connection', () => {
       });
     };
     const send = sender({ dial });
-    expect((await send(receiver.url)).result).toBe('delivered');
+    expect((await send(receiver.url)).kind).toBe('delivered');
     for (let tick = 0; tick < 3; tick += 1) await setImmediate();
     expect((await send(receiver.url)).timing.connectMs).toBeNull();
     expect(receiver.connections()).toBe(1);
@@ -95,8 +95,8 @@ describe('a connection', () => {
     await until(() => held.length === 600);
     isHeld = false;
     for (const answer of held) answer();
-    const outcomes = await Promise.all(sending);
-    expect(outcomes.every(({ result }) => result === 'delivered')).toBe(true);
+    const results = await Promise.all(sending);
+    expect(results.every(({ kind }) => kind === 'delivered')).toBe(true);
     await until(() => open <= 512);
     await until(() => open === 0);
   });
@@ -116,7 +116,7 @@ describe('a kept connection that the receiver has closed', () => {
     const send = sender({ meter: telemetry.meter });
     await send(receiver.url, Buffer.from('first'));
     expect(await send(receiver.url, Buffer.from('second'))).toMatchObject({
-      result: 'delivered',
+      kind: 'delivered',
       timing: { connectMs: expect.any(Number) },
     });
     expect(bodies).toEqual(['first', 'second', 'second']);
@@ -135,9 +135,9 @@ describe('a kept connection that the receiver has closed', () => {
     );
     const send = sender();
     await send(receiver.url);
-    expect(await send(receiver.url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(await send(receiver.url)).toMatchObject({ kind: 'failed', status: 0 });
     expect(receiver.connections()).toBe(2);
-    expect(await send(receiver.url)).toMatchObject({ result: 'failed' });
+    expect(await send(receiver.url)).toMatchObject({ kind: 'failed' });
     expect(receiver.connections()).toBe(3);
   });
 
@@ -152,7 +152,7 @@ describe('a kept connection that the receiver has closed', () => {
     );
     const send = sender();
     await send(receiver.url);
-    expect(await send(receiver.url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(await send(receiver.url)).toMatchObject({ kind: 'failed', status: 0 });
     expect(requests).toBe(2);
   });
 
@@ -169,7 +169,7 @@ describe('a kept connection that the receiver has closed', () => {
     });
     const send = sender();
     for (const nth of [1, 2, 3]) {
-      expect((await send(receiver.url)).result).toBe('delivered');
+      expect((await send(receiver.url)).kind).toBe('delivered');
       await until(() => closed === nth);
     }
   });

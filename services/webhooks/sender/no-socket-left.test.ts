@@ -33,7 +33,7 @@ describe('when this process has no socket left', () => {
     { code: 'EADDRNOTAVAIL', address: '::1' },
   ])('another error counts as a failed attempt: $code at $address', async (fields) => {
     const post = sender({ dial: failingDial(fields) });
-    expect(await post('http://127.0.0.1:9999/')).toMatchObject({ result: 'failed' });
+    expect(await post('http://127.0.0.1:9999/')).toMatchObject({ kind: 'failed' });
   });
 
   test('closes idle connections', async () => {

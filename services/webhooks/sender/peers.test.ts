@@ -70,7 +70,7 @@ describe('an attempt ends in time, whatever the peer does', () => {
     // None of these peers ever ends, so the attempt's own deadline ends it. The fault suite measures how exact that is
     // on a busy machine.
     expect(await send(receiver.url, Buffer.alloc(8 * MIB, 'x'))).toMatchObject({
-      result: 'timeout',
+      kind: 'timeout',
       error: `no complete answer within ${ATTEMPT_MS} ms`,
     });
   });
@@ -79,7 +79,7 @@ describe('an attempt ends in time, whatever the peer does', () => {
     const receiver = await answering('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf');
     const send = sender({ attemptMs: ATTEMPT_MS });
     expect(await untilResponse(() => send(receiver.url))).toMatchObject({
-      result: 'timeout',
+      kind: 'timeout',
       status: 200,
       excerpt: 'half',
     });
@@ -92,19 +92,19 @@ describe('a response', () => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
       writeEndlessly(socket, 'x'.repeat(10_000));
     });
-    const outcome = await sender({ attemptMs: 15_000 })(receiver.url);
-    expect(outcome).toMatchObject({ result: 'delivered', status: 200, excerpt: 'x'.repeat(1024) });
+    const result = await sender({ attemptMs: 15_000 })(receiver.url);
+    expect(result).toMatchObject({ kind: 'delivered', status: 200, excerpt: 'x'.repeat(1024) });
   });
 
   test('with an error status and without an end is that error', async () => {
     const receiver = await answering('HTTP/1.1 500 X\r\n\r\n', Buffer.alloc(MIB, 'x'));
-    expect(await sender()(receiver.url)).toMatchObject({ result: 'failed', status: 500 });
+    expect(await sender()(receiver.url)).toMatchObject({ kind: 'failed', status: 500 });
   });
 
   test('with huge headers is rejected', async () => {
     const receiver = await answering(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(MIB)}\r\n\r\n`);
     expect(await sender()(receiver.url)).toMatchObject({
-      result: 'failed',
+      kind: 'failed',
       status: 0,
       error: 'headers of the answer are too large',
     });
@@ -123,7 +123,7 @@ describe('a response', () => {
       writeEndlessly(socket, 'x'.repeat(10_000));
     });
     // If the deadline had ended it, it would be a timeout.
-    expect(await sender({ attemptMs: 15_000 })(receiver.url)).toMatchObject({ result: 'failed' });
+    expect(await sender({ attemptMs: 15_000 })(receiver.url)).toMatchObject({ kind: 'failed' });
   });
 
   test('that is a gzip bomb is not inflated', async () => {
@@ -131,9 +131,9 @@ describe('a response', () => {
     const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`;
     const receiver = await answering(head, bomb);
     const before = process.memoryUsage().rss;
-    const outcome = await sender()(receiver.url);
-    expect(outcome).toMatchObject({ result: 'delivered', status: 200 });
-    expect(outcome.excerpt.length).toBeLessThanOrEqual(1024);
+    const result = await sender()(receiver.url);
+    expect(result).toMatchObject({ kind: 'delivered', status: 200 });
+    expect(result.excerpt.length).toBeLessThanOrEqual(1024);
     expect(process.memoryUsage().rss - before).toBeLessThan(30 * MIB);
   });
 
@@ -163,7 +163,7 @@ describe('a response', () => {
     const receiver = await answering(answer);
     const send = sender();
     for (const _ of [1, 2]) {
-      expect(await send(receiver.url)).toMatchObject({ result: 'delivered', status: 200 });
+      expect(await send(receiver.url)).toMatchObject({ kind: 'delivered', status: 200 });
     }
   });
 
@@ -171,7 +171,7 @@ describe('a response', () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () => socket.end('HTTP/1.1 200 OK\r\n\r\nok')),
     );
-    expect(await sender()(receiver.url)).toMatchObject({ result: 'delivered', excerpt: 'ok' });
+    expect(await sender()(receiver.url)).toMatchObject({ kind: 'delivered', excerpt: 'ok' });
   });
 
   test.each([
@@ -197,9 +197,9 @@ describe('a response', () => {
     ['a header without a colon', 'HTTP/1.1 200 OK\r\nx y\r\n\r\n'],
   ])('of %s is a failure, and says why', async (_what, answer) => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.end(answer)));
-    const outcome = await sender()(receiver.url);
-    expect(outcome).toMatchObject({ result: 'failed', error: expect.stringMatching(/\w/) });
-    expect(outcome.error).not.toContain('127.0.0.1');
+    const result = await sender()(receiver.url);
+    expect(result).toMatchObject({ kind: 'failed', error: expect.stringMatching(/\w/) });
+    expect(result.error).not.toContain('127.0.0.1');
   });
 
   test('of 100 or 101, which were not requested, is reported as that', async () => {
@@ -212,7 +212,7 @@ describe('a response', () => {
   test('that is a reset is a failure', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.resetAndDestroy()));
     expect(await sender()(receiver.url)).toMatchObject({
-      result: 'failed',
+      kind: 'failed',
       status: 0,
       error: 'connection reset',
     });
@@ -233,8 +233,8 @@ test('a hundred concurrent endless responses need less than 50 MB', async () => 
   const watching = setInterval(() => {
     most = Math.max(most, process.memoryUsage().rss);
   }, 5);
-  const outcomes = await Promise.all(Array.from({ length: 100 }, () => send(receiver.url)));
+  const results = await Promise.all(Array.from({ length: 100 }, () => send(receiver.url)));
   clearInterval(watching);
-  expect(outcomes.every(({ status }) => status === 500)).toBe(true);
+  expect(results.every(({ status }) => status === 500)).toBe(true);
   expect((most - before) / 1e6).toBeLessThanOrEqual(50);
 });

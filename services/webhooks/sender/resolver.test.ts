@@ -115,7 +115,7 @@ describe('a name', () => {
     const send = sender({ policy, resolve: patient, attemptMs: 300 });
     // The limit of the attempt ends it, not the longer one of the name, which would be a failure.
     expect(await send('https://b.example.com/')).toMatchObject({
-      result: 'timeout',
+      kind: 'timeout',
       timing: { dnsMs: null, connectMs: null },
     });
   });

@@ -19,7 +19,7 @@ describe('an attempt', () => {
   test('is delivered by any 2xx, and returns the response', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     expect(await sender()(receiver.url)).toMatchObject({
-      result: 'delivered',
+      kind: 'delivered',
       status: 200,
       error: '',
       excerpt: 'ok',
@@ -39,15 +39,15 @@ describe('an attempt', () => {
     [500, 'failed'],
     [599, 'failed'],
     [999, 'failed'],
-  ])('that is answered %i is %s', async (status, result) => {
+  ])('that is answered %i is %s', async (status, kind) => {
     const receiver = await peer((socket) =>
       onRequest(socket, () =>
         socket.write(`HTTP/1.1 ${status} X\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n`),
       ),
     );
-    const isDelivered = result === 'delivered';
+    const isDelivered = kind === 'delivered';
     expect(await sender()(receiver.url)).toMatchObject({
-      result,
+      kind,
       status,
       error: isDelivered ? '' : `answered ${status}`,
       retryAfterMs: isDelivered ? undefined : 7_000,
@@ -87,7 +87,7 @@ describe('an attempt', () => {
     [200, 'failed', undefined],
   ])(
     'whose answer %i breaks off is %s, and its Retry-After applies',
-    async (status, result, retryAfterMs) => {
+    async (status, kind, retryAfterMs) => {
       const receiver = await peer((socket) =>
         onRequest(socket, () => {
           socket.write(`HTTP/1.1 ${status} X\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\nso`);
@@ -95,7 +95,7 @@ describe('an attempt', () => {
         }),
       );
       expect(await sender()(receiver.url)).toMatchObject({
-        result,
+        kind,
         status,
         error: 'connection closed without a complete answer',
         retryAfterMs,
@@ -111,7 +111,7 @@ describe('an attempt', () => {
     );
     const send = sender({ attemptMs: 600 });
     expect(await untilResponse(() => send(receiver.url))).toMatchObject({
-      result: 'timeout',
+      kind: 'timeout',
       retryAfterMs: 7_000,
     });
   });
@@ -146,7 +146,7 @@ describe('an attempt', () => {
     const sending = send({ url: receiver.url, headers: {}, body: Buffer.from('{}') });
     await until(() => receiver.connections() === 1);
     close();
-    expect(await sending).toMatchObject({ result: 'failed', status: 0 });
+    expect(await sending).toMatchObject({ kind: 'failed', status: 0 });
   });
 });
 
@@ -160,7 +160,7 @@ describe('an address', () => {
     });
     for (const _ of [1, 2]) {
       expect(await send('https://hooks.example.com/')).toMatchObject({
-        result: 'failed',
+        kind: 'failed',
         error: 'address not allowed',
       });
     }
@@ -174,10 +174,10 @@ describe('an address', () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const own: number[] = [];
     const send = sender({ policy: { ...LOOPBACK, stackPorts: () => own } });
-    expect((await send(receiver.url)).result).toBe('delivered');
+    expect((await send(receiver.url)).kind).toBe('delivered');
     own.push(receiver.port);
     expect(await send(receiver.url)).toMatchObject({
-      result: 'failed',
+      kind: 'failed',
       error: expect.stringContaining('one of this service'),
     });
   });
@@ -186,8 +186,8 @@ describe('an address', () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const policy = { allowedOrigins: ['http://localhost:*'], stackPorts: () => [] };
     const url = `http://localhost:${receiver.port}/`;
-    expect(await sender({ policy })(url)).toMatchObject({ result: 'delivered' });
-    expect(await sender()(url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(await sender({ policy })(url)).toMatchObject({ kind: 'delivered' });
+    expect(await sender()(url)).toMatchObject({ kind: 'failed', status: 0 });
   });
 });
 

@@ -19,17 +19,17 @@ import { createResolver, type Resolve } from '../../platform/outbound/resolver.t
 import { Connection } from './connection.ts';
 import { Deadline } from './deadline.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
+import { Pool } from './pool.ts';
+import type { ResponseReader } from './response-reader.ts';
 import {
-  type AttemptOutcome,
   failed,
   NO_TIMING,
   type Opening,
-  outcomeOf,
-  type Rest,
+  resultOf,
   round,
-} from './outcome.ts';
-import { Pool } from './pool.ts';
-import type { ResponseReader } from './response-reader.ts';
+  type SendResult,
+  type UntimedResult,
+} from './send-result.ts';
 import { createTargets, type Target } from './target.ts';
 
 /** Time limit of an attempt, from the resolution of the name to the last byte of the response. Milliseconds. */
@@ -43,11 +43,11 @@ export interface Sending {
   readonly body: Uint8Array;
 }
 
-export type Send = (sending: Sending) => Promise<AttemptOutcome>;
+export type Send = (sending: Sending) => Promise<SendResult>;
 
 export interface Sender {
   /**
-   * Makes one attempt: an HTTP POST with one deadline for all steps. Every failure is an outcome, and not an error. The
+   * Makes one attempt: an HTTP POST with one deadline for all steps. A failure is a result, and not an error. The
    * attempt succeeds with any 2xx that is read to its end (or to our limit) before the deadline. A redirect is a
    * failure.
    *
@@ -104,14 +104,14 @@ export function createSender(o: SenderOptions): Sender {
   };
 }
 
-async function sendRequest(sending: Sending, parts: Parts): Promise<AttemptOutcome> {
+async function sendRequest(sending: Sending, parts: Parts): Promise<SendResult> {
   const startedAt = new Date();
   const start = performance.now();
   const timing: Opening = { ...NO_TIMING };
-  const finish = (rest: Rest): AttemptOutcome => {
+  const finish = (result: UntimedResult): SendResult => {
     round(timing);
     const durationMs = Math.round(performance.now() - start);
-    return { startedAt, durationMs, timing, ...rest };
+    return { startedAt, durationMs, timing, ...result };
   };
   const target = parts.targetOf(sending.url);
   if (typeof target === 'string') {
@@ -122,7 +122,7 @@ async function sendRequest(sending: Sending, parts: Parts): Promise<AttemptOutco
   try {
     const response = await requestOver(parts, { target, sending, deadline, timing });
     if (isNoSocketLeft(response.error)) throw response.error;
-    return finish(outcomeOf(response, timing, parts.now()));
+    return finish(resultOf(response, timing, parts.now()));
   } catch (error) {
     if (isNoSocketLeft(error)) {
       const shortage = new NoSocketLeft(error);

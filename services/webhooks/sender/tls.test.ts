@@ -33,11 +33,11 @@ describe('a certificate', () => {
     const receiver = await secureReceiver(authority.issue({ address: '127.0.0.1' }));
     const send = sender({ ca: authority.cert });
     expect(await send(receiver.url)).toMatchObject({
-      result: 'delivered',
+      kind: 'delivered',
       timing: { connectMs: expect.any(Number), tlsMs: expect.any(Number) },
     });
     expect(await send(receiver.url)).toMatchObject({
-      result: 'delivered',
+      kind: 'delivered',
       timing: { connectMs: null, tlsMs: null },
     });
     expect(receiver.connections()).toBe(1);
@@ -58,16 +58,16 @@ describe('a certificate', () => {
     ],
   ])('%s is refused', async (_what, o, error) => {
     const receiver = await secureReceiver(authority.issue(o));
-    const outcome = await sender({ ca: authority.cert })(receiver.url);
-    expect(outcome).toMatchObject({ result: 'failed', status: 0, error });
-    expect(outcome.timing).toMatchObject({ connectMs: expect.any(Number), tlsMs: null });
+    const result = await sender({ ca: authority.cert })(receiver.url);
+    expect(result).toMatchObject({ kind: 'failed', status: 0, error });
+    expect(result.timing).toMatchObject({ connectMs: expect.any(Number), tlsMs: null });
     expect(receiver.requests()).toBe(0);
   });
 
   test('must be for the requested name, not for the address', async () => {
     const name = 'hooks.example.com';
     const policy = { allowedOrigins: [], stackPorts: () => [] };
-    for (const [issued, result] of [
+    for (const [issued, kind] of [
       [{ name }, 'delivered'],
       [{ name: 'other.example.com' }, 'failed'],
       [{ address: '127.0.0.1' }, 'failed'],
@@ -79,9 +79,9 @@ describe('a certificate', () => {
         resolve: async () => ['93.184.215.14'],
         dial: () => connect(receiver.port, '127.0.0.1'),
       });
-      const outcome = await send(`https://${name}./hook`);
-      expect(outcome).toMatchObject({ result, timing: { dnsMs: expect.any(Number) } });
-      expect(receiver.requests()).toBe(result === 'delivered' ? 1 : 0);
+      const result = await send(`https://${name}./hook`);
+      expect(result).toMatchObject({ kind, timing: { dnsMs: expect.any(Number) } });
+      expect(receiver.requests()).toBe(kind === 'delivered' ? 1 : 0);
     }
   });
 
@@ -92,7 +92,7 @@ describe('a certificate', () => {
       for (const ca of [undefined, createAuthority('another').cert]) {
         const send = sender(ca === undefined ? {} : { ca });
         expect(await send(receiver.url)).toMatchObject({
-          result: 'failed',
+          kind: 'failed',
           error: 'certificate is not trusted',
         });
       }
@@ -107,12 +107,12 @@ describe('a handshake', () => {
   test('that hangs ends with the attempt', async () => {
     const silent = await peer(() => {}, 'https');
     const send = sender({ attemptMs: 300 });
-    expect(await send(silent.url)).toMatchObject({ result: 'timeout', status: 0 });
+    expect(await send(silent.url)).toMatchObject({ kind: 'timeout', status: 0 });
   });
 
   test('with a peer without TLS is a failure', async () => {
     const plain = await peer((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'), 'https');
-    expect(await sender()(plain.url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(await sender()(plain.url)).toMatchObject({ kind: 'failed', status: 0 });
   });
 
   test('that is cut off is a failure', async () => {
@@ -120,7 +120,7 @@ describe('a handshake', () => {
       (socket) => socket.once('data', () => socket.resetAndDestroy()),
       'https',
     );
-    expect(await sender()(cut.url)).toMatchObject({ result: 'failed', status: 0 });
+    expect(await sender()(cut.url)).toMatchObject({ kind: 'failed', status: 0 });
   });
 });
 
@@ -130,7 +130,7 @@ test('a connection that is never established ends with the attempt', async () =>
   const never = new Socket();
   const send = sender({ attemptMs: 300, dial: (): Socket => never });
   expect(await send(peerOf(server).url)).toMatchObject({
-    result: 'timeout',
+    kind: 'timeout',
     timing: { connectMs: null },
   });
   expect(never.destroyed).toBe(true);

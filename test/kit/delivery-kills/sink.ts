@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
-import { type AttemptOutcome, NO_TIMING } from '../../../services/webhooks/sender/outcome.ts';
 import type { Sending } from '../../../services/webhooks/sender/send.ts';
+import { NO_TIMING, type SendResult } from '../../../services/webhooks/sender/send-result.ts';
 
 /** A request as it arrived. */
 export interface Request {
@@ -14,7 +14,7 @@ export interface Request {
 /** Receivers of all addresses. Those of `failing` reject their first request. */
 export interface Sink {
   readonly requests: readonly Request[];
-  receive(sending: Sending): Promise<AttemptOutcome>;
+  receive(sending: Sending): Promise<SendResult>;
 }
 
 export function createSink(failing: string): Sink {
@@ -31,7 +31,7 @@ export function createSink(failing: string): Sink {
         accepted,
       });
       return {
-        result: accepted ? 'delivered' : 'failed',
+        kind: accepted ? 'delivered' : 'failed',
         startedAt: new Date(),
         durationMs: 1,
         timing: NO_TIMING,

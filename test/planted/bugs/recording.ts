@@ -34,8 +34,8 @@ export const recordingBugs: readonly Bug[] = [
     name: 'failure-recorded-as-delivered',
     promise: 'a committed event is delivered again until your endpoint answers 2xx',
     file: 'services/webhooks/delivery/attempt/attempt.ts',
-    find: "if (result === 'delivered') return",
-    replace: "if (result === 'delivered' || result === 'timeout') return",
+    find: "if (kind === 'delivered') return",
+    replace: "if (kind === 'delivered' || kind === 'timeout') return",
     tests: ['services/webhooks/delivery/results/late-responses.test.ts'],
   },
   {

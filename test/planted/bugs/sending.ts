@@ -54,7 +54,7 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'redirect-is-success',
     promise: 'success is any 2xx; redirects are never followed',
-    file: 'services/webhooks/sender/outcome.ts',
+    file: 'services/webhooks/sender/send-result.ts',
     find: 'return status >= 200 && status < 300;',
     replace: 'return status >= 200 && status < 400;',
     tests: ['services/webhooks/sender/send.test.ts'],

@@ -5,8 +5,8 @@ import type { SigningKeys } from '../../../platform/outbound/signing-keys.ts';
 import { currentTraceparent, inSpan, type Telemetry } from '../../../platform/telemetry.ts';
 import { webhookIdOf } from '../../log/delivery.ts';
 import { attemptHeaders } from '../../sender/headers.ts';
-import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { Send } from '../../sender/send.ts';
+import type { SendResult } from '../../sender/send-result.ts';
 import { SECRETS } from '../../subscriptions/secrets.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { AttemptResult } from '../results/attempt-result.ts';
@@ -68,9 +68,9 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
     },
     new Date(),
   );
-  const outcome = await o.send({ url: due.url, headers, body });
-  span.setAttribute('http.response.status_code', outcome.status);
-  return { outcome, headers: JSON.stringify(headers) };
+  const result = await o.send({ url: due.url, headers, body });
+  span.setAttribute('http.response.status_code', result.status);
+  return { result, headers: JSON.stringify(headers) };
 }
 
 /**
@@ -80,10 +80,10 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
 function resultOf(
   due: Due,
   token: bigint,
-  sent: { outcome: AttemptOutcome; headers: string },
+  sent: { result: SendResult; headers: string },
 ): AttemptResult {
-  const { result, retryAfterMs } = sent.outcome;
-  if (result === 'delivered') return { due, token, sent, ended: 'delivered', pauseMs: 0 };
+  const { kind, retryAfterMs } = sent.result;
+  if (kind === 'delivered') return { due, token, sent, ended: 'delivered', pauseMs: 0 };
   const pauseMs = pauseAfter(due.roundAttempts + 1, retryAfterMs);
   return pauseMs === undefined
     ? { due, token, sent, ended: 'exhausted', pauseMs: 0 }

@@ -2,7 +2,7 @@ import type { Logger } from '../../../platform/log.ts';
 import { logSeldom } from '../../../platform/log-seldom.ts';
 import { NoSocketLeft } from '../../../platform/outbound/failure.ts';
 import { within } from '../../../platform/within.ts';
-import type { AttemptOutcome } from '../../sender/outcome.ts';
+import type { SendResult } from '../../sender/send-result.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';
 import type { Due } from '../queue/read-due.ts';
@@ -87,7 +87,7 @@ export class AttemptRunner {
     const release = active.endpoints.keep(tracked.endpointKey);
     const result = await this.#resultOf(tracked);
     inFlight.complete(tracked);
-    if (result.sent) this.#noteHealth(tracked, result.sent.outcome);
+    if (result.sent) this.#noteHealth(tracked, result.sent.result);
     results.add(this.#spread(result, tracked.endpointKey));
     release();
   }
@@ -127,10 +127,9 @@ export class AttemptRunner {
     return { ...result, pauseMs: this.#retrySlots.take(result.pauseMs) };
   }
 
-  #noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: AttemptOutcome): void {
+  #noteHealth({ due, endpointKey, token }: TrackedAttempt, { kind, status }: SendResult): void {
     const { active, healthChanges, loader } = this.#o;
-    const { result, status } = outcome;
-    const effect = { result, status, deliveryId: due.id, atMs: loader.retryNowMs() };
+    const effect = { kind, status, deliveryId: due.id, atMs: loader.retryNowMs() };
     const noted = active.endpoints.note(endpointKey, effect);
     if (!noted) return;
     const { shopId, endpointId, shard } = due;

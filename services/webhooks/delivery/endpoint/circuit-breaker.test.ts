@@ -10,15 +10,15 @@ import {
 } from './circuit-breaker.ts';
 import { MAX_IN_FLIGHT } from './in-flight-limit.ts';
 
-const failures = fc.constantFrom<Pick<AttemptEffect, 'result' | 'status'>>(
-  { result: 'failed', status: 0 },
-  { result: 'failed', status: 404 },
-  { result: 'failed', status: 503 },
-  { result: 'timeout', status: 0 },
-  { result: 'throttled', status: 429 },
-  { result: 'gone', status: 410 },
+const failures = fc.constantFrom<Pick<AttemptEffect, 'kind' | 'status'>>(
+  { kind: 'failed', status: 0 },
+  { kind: 'failed', status: 404 },
+  { kind: 'failed', status: 503 },
+  { kind: 'timeout', status: 0 },
+  { kind: 'throttled', status: 429 },
+  { kind: 'gone', status: 410 },
 );
-const success = { result: 'delivered', status: 200 } as const;
+const success = { kind: 'delivered', status: 200 } as const;
 const attempts = fc.array(
   fc.record({
     what: fc.oneof({ arbitrary: failures, weight: 3 }, fc.constant(success)),
@@ -51,8 +51,8 @@ describe('the limit of attempts in flight', () => {
           expect(maxInFlight).toBeGreaterThanOrEqual(1);
           expect(maxInFlight).toBeLessThanOrEqual(MAX_IN_FLIGHT);
           const isOverload =
-            effect.result === 'timeout' || effect.result === 'throttled' || effect.status >= 500;
-          if (effect.result === 'delivered') {
+            effect.kind === 'timeout' || effect.kind === 'throttled' || effect.status >= 500;
+          if (effect.kind === 'delivered') {
             expect(maxInFlight).toBe(
               before.circuit ? 2 : Math.min(before.maxInFlight + 1, MAX_IN_FLIGHT),
             );
@@ -71,7 +71,7 @@ describe('the circuit', () => {
       fc.property(attempts, (steps) => {
         let row: AttemptEffect[] = [];
         for (const { effect, health } of courseOf(steps)) {
-          row = effect.result === 'delivered' ? [] : [...row, effect];
+          row = effect.kind === 'delivered' ? [] : [...row, effect];
           const over = effect.atMs - (row[0]?.atMs ?? effect.atMs);
           const isDown =
             row.length >= 10 &&
@@ -88,7 +88,7 @@ describe('the circuit', () => {
     let health: EndpointHealth = NEW_ENDPOINT;
     for (let n = 0; n < 10; n += 1) {
       health = afterAttempt(health, {
-        result: 'failed',
+        kind: 'failed',
         status: 500,
         deliveryId: `${n}`,
         atMs: n * 1_000,
@@ -109,7 +109,7 @@ describe('the circuit', () => {
   });
 
   test('keeps the time at which it opened while attempts fail', () => {
-    const down = { result: 'timeout', status: 0 } as const;
+    const down = { kind: 'timeout', status: 0 } as const;
     let health: EndpointHealth = NEW_ENDPOINT;
     for (let n = 0; n < 20; n += 1) {
       health = afterAttempt(health, { ...down, deliveryId: `${n}`, atMs: n * 1_000 });
@@ -120,7 +120,7 @@ describe('the circuit', () => {
 
 describe('a clock that was set back by an hour', () => {
   const HOUR_MS = 3_600_000;
-  const down = { result: 'timeout', status: 0 } as const;
+  const down = { kind: 'timeout', status: 0 } as const;
   /** Fails until a time by the clock before the step. */
   function downAt(untilMs: number, count: number): EndpointHealth {
     let health: EndpointHealth = NEW_ENDPOINT;

@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../sender/outcome.ts';
+import type { SendResult } from '../../sender/send-result.ts';
 import {
   limitAfterFailure,
   MAX_IN_FLIGHT,
@@ -51,7 +51,7 @@ export const NEW_ENDPOINT: EndpointHealth = {
 
 /** The effect of an attempt on the health of its endpoint. */
 export interface AttemptEffect {
-  readonly result: AttemptOutcome['result'];
+  readonly kind: SendResult['kind'];
   readonly status: number;
   readonly deliveryId: string;
   /** When the attempt ended, by the retry clock. Milliseconds. */
@@ -63,7 +63,7 @@ export interface AttemptEffect {
  * Both also change the limit of attempts in flight. Returns the same object when nothing changed.
  */
 export function afterAttempt(health: EndpointHealth, effect: AttemptEffect): EndpointHealth {
-  return effect.result === 'delivered' ? afterSuccess(health) : afterFailure(health, effect);
+  return effect.kind === 'delivered' ? afterSuccess(health) : afterFailure(health, effect);
 }
 
 function afterSuccess(health: EndpointHealth): EndpointHealth {

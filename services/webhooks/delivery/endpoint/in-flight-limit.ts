@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../sender/outcome.ts';
+import type { SendResult } from '../../sender/send-result.ts';
 
 /**
  * The first value and the maximum of an endpoint's limit of open requests. The limit has its first value again
@@ -15,8 +15,8 @@ export function raisedLimit(maxInFlight: number): number {
 /** Returns the limit after a failure. A timeout, a 429 or a 5xx halves it. Other failures do not change it. */
 export function limitAfterFailure(
   maxInFlight: number,
-  { result, status }: Pick<AttemptOutcome, 'result' | 'status'>,
+  { kind, status }: Pick<SendResult, 'kind' | 'status'>,
 ): number {
-  const isOverload = result === 'timeout' || result === 'throttled' || status >= 500;
+  const isOverload = kind === 'timeout' || kind === 'throttled' || status >= 500;
   return isOverload ? Math.max(Math.floor(maxInFlight / 2), 1) : maxInFlight;
 }

@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from '../../sender/outcome.ts';
+import type { SendResult } from '../../sender/send-result.ts';
 import type { Due } from '../queue/read-due.ts';
 
 /** The result of one attempt, before it is recorded. */
@@ -9,7 +9,7 @@ export interface AttemptResult {
   /**
    * Undefined when no request was sent. The delivery is then rescheduled, or dropped because its payload was deleted.
    */
-  readonly sent: { readonly outcome: AttemptOutcome; readonly headers: string } | undefined;
+  readonly sent: { readonly result: SendResult; readonly headers: string } | undefined;
   /** How the delivery ended; null when it has another attempt after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
   readonly pauseMs: number;

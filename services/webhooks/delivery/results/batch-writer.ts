@@ -163,11 +163,11 @@ function reducedForm(one: AttemptResult): AttemptResult | undefined {
   if (sent.headers === '') {
     return { ...one, sent: undefined, pauseMs: Math.max(pauseMs, UNRECORDED_PAUSE_MS) };
   }
-  const outcome = {
-    ...sent.outcome,
+  const result = {
+    ...sent.result,
     error: 'the details could not be stored',
     excerpt: '',
     headers: '',
   };
-  return { ...one, sent: { outcome, headers: '' } };
+  return { ...one, sent: { result, headers: '' } };
 }

@@ -131,7 +131,7 @@ function exhaustedOf(
 }
 
 function lastErrorOf(own: readonly AttemptResult[]): string {
-  return own.findLast(({ ended }) => ended !== 'delivered')?.sent?.outcome.error ?? '';
+  return own.findLast(({ ended }) => ended !== 'delivered')?.sent?.result.error ?? '';
 }
 
 function actionFor(
@@ -141,7 +141,7 @@ function actionFor(
 ): FailureAction {
   // A 410 counts only when it came from the current address.
   const isGone = own.some(
-    ({ due, sent }) => sent?.outcome.result === 'gone' && due.endpointId === endpointId,
+    ({ due, sent }) => sent?.result.kind === 'gone' && due.endpointId === endpointId,
   );
   if (isGone) return ON_GONE;
   if (failingSinceMs === null) return { kind: 'none' };

@@ -59,9 +59,9 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
       batches.record(batch.length);
       for (const { due, sent, ended } of batch) {
         if (!sent) continue;
-        const { result, durationMs, startedAt } = sent.outcome;
-        attempts.add(1, { result });
-        duration.record(durationMs / 1_000, { result });
+        const { kind, durationMs, startedAt } = sent.result;
+        attempts.add(1, { result: kind });
+        duration.record(durationMs / 1_000, { result: kind });
         if (ended !== 'delivered') continue;
         const arrivedAt = startedAt.getTime() + durationMs + offsetMs;
         lag.record(Math.max(0, arrivedAt - due.queuedAtMs) / 1_000);

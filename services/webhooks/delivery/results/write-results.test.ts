@@ -9,7 +9,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
 import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
-import { type AttemptOutcome, NO_TIMING } from '../../sender/outcome.ts';
+import { NO_TIMING, type SendResult } from '../../sender/send-result.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
@@ -73,25 +73,25 @@ function readOf(
 
 function attemptResult(
   due: Due,
-  result: AttemptOutcome['result'],
+  kind: SendResult['kind'],
   token = shards.tokenOf(due.shard) ?? 0n,
 ): AttemptResult {
-  const outcome: AttemptOutcome = {
-    result,
+  const result: SendResult = {
+    kind,
     startedAt: new Date(),
     durationMs: 5,
     timing: NO_TIMING,
-    status: result === 'delivered' ? 200 : 500,
+    status: kind === 'delivered' ? 200 : 500,
     error: '',
     excerpt: 'answer',
     headers: '{"x-echo":"answer"}',
     retryAfterMs: undefined,
   };
-  const isDelivered = result === 'delivered';
+  const isDelivered = kind === 'delivered';
   return {
     due,
     token,
-    sent: { outcome, headers: '{}' },
+    sent: { result, headers: '{}' },
     ended: isDelivered ? 'delivered' : null,
     pauseMs: isDelivered ? 0 : 5_000,
   };

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { openSecondPool } from '../../../platform/postgres.ts';
 import { shardLease } from '../../../platform/shard-leases.ts';
-import { type AttemptOutcome, NO_TIMING } from '../../sender/outcome.ts';
+import { NO_TIMING, type SendResult } from '../../sender/send-result.ts';
 import { DISPATCHER_POOL } from '../../start.ts';
 import { DELIVERY_LEASES } from '../queue/queue-ref.ts';
 import { readDue } from '../queue/read-due.ts';
@@ -71,8 +71,8 @@ async function addDeliveries(shopId: bigint, count: number): Promise<void> {
   );
 }
 
-const OUTCOME: AttemptOutcome = {
-  result: 'delivered',
+const DELIVERED: SendResult = {
+  kind: 'delivered',
   startedAt: new Date(),
   durationMs: 1,
   timing: NO_TIMING,
@@ -94,11 +94,11 @@ async function sendAndSettle(shopId: bigint, limit: number): Promise<number> {
   const attemptResults = due.map((one, nth): AttemptResult => {
     const common = { due: one, token: TOKEN };
     if (nth % 2 === 0) {
-      const sent = { outcome: OUTCOME, headers: '{}' };
+      const sent = { result: DELIVERED, headers: '{}' };
       return { ...common, sent, ended: 'delivered', pauseMs: 0 };
     }
-    const outcome: AttemptOutcome = { ...OUTCOME, result: 'failed', status: 500 };
-    return { ...common, sent: { outcome, headers: '{}' }, ended: null, pauseMs: 60_000 };
+    const result: SendResult = { ...DELIVERED, kind: 'failed', status: 500 };
+    return { ...common, sent: { result, headers: '{}' }, ended: null, pauseMs: 60_000 };
   });
   const { stale } = await writeResults(pool, attemptResults, [], { offsetMs: 0 });
   expect(stale).toEqual([]);

@@ -23,7 +23,7 @@ const queueOf = (n: bigint, health = DOWN): StoredQueue => ({
   health,
 });
 
-const SUCCESS = { result: 'delivered', status: 200, deliveryId: 'd', atMs: 40_000 } as const;
+const SUCCESS = { kind: 'delivered', status: 200, deliveryId: 'd', atMs: 40_000 } as const;
 
 describe('the health of an endpoint', () => {
   test('stays in memory while an attempt is open, even if its only queue is changed', () => {

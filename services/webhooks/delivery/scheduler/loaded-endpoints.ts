@@ -81,7 +81,7 @@ export class LoadedEndpoints {
   }
 
   /**
-   * Applies the outcome of an attempt to the health. Returns the new health, and whether the circuit has closed.
+   * Applies the result of an attempt to the health. Returns the new health, and whether the circuit has closed.
    * Returns undefined when the health did not change.
    */
   note(

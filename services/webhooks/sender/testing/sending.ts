@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach } from '@jest/globals';
 import type { UrlPolicy } from '../../../platform/outbound/guard.ts';
-import type { AttemptOutcome } from '../outcome.ts';
 import { createSender, type SenderOptions } from '../send.ts';
+import type { SendResult } from '../send-result.ts';
 
 /**
  * Time limit of an attempt. It is long, so that a slow machine does not look like a late response. Tests of late
@@ -25,7 +25,7 @@ export interface Peer {
   readonly connections: () => number;
 }
 
-export type PostTo = (url: string, body?: Uint8Array) => Promise<AttemptOutcome>;
+export type PostTo = (url: string, body?: Uint8Array) => Promise<SendResult>;
 
 /** Senders and peers of one test, closed when it ends. */
 export function sendingFixtures() {
@@ -90,12 +90,12 @@ const MAX_TRIES = 10;
 
 /**
  * Sends again until the headers of a response arrived, up to ten times, because on a slow machine none arrive within a
- * short limit. Returns the last outcome.
+ * short limit. Returns the last result.
  */
-export async function untilResponse(send: () => Promise<AttemptOutcome>): Promise<AttemptOutcome> {
+export async function untilResponse(send: () => Promise<SendResult>): Promise<SendResult> {
   for (let nth = 1; ; nth += 1) {
-    const outcome = await send();
-    if (outcome.status > 0 || nth === MAX_TRIES) return outcome;
+    const result = await send();
+    if (result.status > 0 || nth === MAX_TRIES) return result;
   }
 }
 

@@ -20,10 +20,10 @@ export interface Timing {
   readonly readMs: number | null;
 }
 
-/** The outcome of one attempt. */
-export interface AttemptOutcome {
+/** The result of one attempt. `delivery/results/attempt-result.ts` adds what it means for the delivery. */
+export interface SendResult {
   /** `gone` is a 410. `throttled` is a 429. `timeout` is an attempt that reached its time limit. */
-  readonly result: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
+  readonly kind: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly timing: Timing;
@@ -54,11 +54,11 @@ export const NO_TIMING: Timing = {
 /** The timing during the attempt, in fractions of milliseconds. */
 export type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
 
-/** An outcome without its times. */
-export type Rest = Omit<AttemptOutcome, 'startedAt' | 'durationMs' | 'timing'>;
+/** A result without its times. */
+export type UntimedResult = Omit<SendResult, 'startedAt' | 'durationMs' | 'timing'>;
 
-/** Returns the result for a complete response. Any 2xx is a success; a redirect is a failure. */
-function resultOf(status: number): AttemptOutcome['result'] {
+/** Returns the kind of result for a complete response. Any 2xx is a success; a redirect is a failure. */
+function kindOf(status: number): SendResult['kind'] {
   if (isSuccess(status)) return 'delivered';
   if (status === 410) return 'gone';
   return status === 429 ? 'throttled' : 'failed';
@@ -69,11 +69,11 @@ function isSuccess(status: number): boolean {
 }
 
 /**
- * Returns the outcome for a response. Fills in the parts of the timing that belong to the response.
+ * Returns the result for a response. Fills in the parts of the timing that belong to the response.
  *
  * @param now the time with which dates are compared when the response has no `Date` header.
  */
-export function outcomeOf(response: ResponseReader, timing: Opening, now: Date): Rest {
+export function resultOf(response: ResponseReader, timing: Opening, now: Date): UntimedResult {
   const { status, sentAt, beganAt, endedAt, error } = response;
   if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
   const retryAfterMs = isSuccess(status)
@@ -81,14 +81,14 @@ export function outcomeOf(response: ResponseReader, timing: Opening, now: Date):
     : parseRetryAfter(response.headers['retry-after'], respondedAt(response.headers.date, now));
   const stored = { excerpt: response.excerpt(), headers: packHeaders(response.headers) };
   if (error) {
-    const rest = { ...failed(error), status, ...stored, retryAfterMs };
-    return status === 429 && rest.result === 'failed' ? { ...rest, result: 'throttled' } : rest;
+    const result = { ...failed(error), status, ...stored, retryAfterMs };
+    return status === 429 && result.kind === 'failed' ? { ...result, kind: 'throttled' } : result;
   }
   if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
-  const result = resultOf(status);
-  const isDelivered = result === 'delivered';
+  const kind = kindOf(status);
+  const isDelivered = kind === 'delivered';
   return {
-    result,
+    kind,
     status,
     error: isDelivered ? '' : `answered ${status}`,
     ...stored,
@@ -96,10 +96,10 @@ export function outcomeOf(response: ResponseReader, timing: Opening, now: Date):
   };
 }
 
-/** Returns the outcome for a failure. Its text is by default that of {@link describeFailure}. */
-export function failed(error: unknown, text = describeFailure(error)): Rest {
+/** Returns the result for a failure. Its text is by default that of {@link describeFailure}. */
+export function failed(error: unknown, text = describeFailure(error)): UntimedResult {
   return {
-    result: isTimeout(error) ? 'timeout' : 'failed',
+    kind: isTimeout(error) ? 'timeout' : 'failed',
     status: 0,
     error: text,
     excerpt: '',
