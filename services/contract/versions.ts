@@ -91,7 +91,7 @@ export function stageOf(version: string, today: Date): Stage {
   return dayOf(today).versions.get(version)?.stage ?? 'unreleased';
 }
 
-/** The facts about a released version that people need to plan an upgrade. */
+/** A released version, with the dates that people need to plan an upgrade. */
 export interface ReleasedVersion {
   readonly version: string;
   readonly stage: Exclude<Stage, 'unreleased'>;

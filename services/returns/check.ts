@@ -12,8 +12,8 @@ import type { Providers } from './commerce/providers.ts';
 import { toMessage } from './instant-refunds/instant-refunds.ts';
 import { listInstantRefunds } from './instant-refunds/instant-refunds-store.ts';
 import {
-  currentFacts,
-  type ProcessingFacts,
+  currentRuleInput,
+  type RuleInput,
   resultWithoutQueueing,
   withoutProvider,
 } from './processing/process-rule.ts';
@@ -35,19 +35,19 @@ export async function checkReturn(
 ): Promise<MessageInitShape<typeof CheckReturnResponseSchema>> {
   const { shopId, returnId } = parseInput(checkInput, request);
   const ofReturn = { shopId, returnId };
-  const facts = await currentFacts(pool, ofReturn);
-  const isRejected = resultWithoutQueueing(facts);
+  const input = await currentRuleInput(pool, ofReturn);
+  const isRejected = resultWithoutQueueing(input);
   const provider = isRejected ?? (await providers.of(pool, { ...ofReturn, isCheck: true }));
   const result = isRejected ?? (provider ? QUEUED : withoutProvider());
   const instantRefunds = (await listInstantRefunds(pool, ofReturn)).map(toMessage);
-  return { process: { result }, ...(await cancelCheck(pool, facts, ofReturn)), instantRefunds };
+  return { process: { result }, ...(await cancelCheck(pool, input, ofReturn)), instantRefunds };
 }
 
 const QUEUED = { case: 'queued', value: {} } as const;
 
 async function cancelCheck(
   pool: pg.Pool,
-  { state, processing }: ProcessingFacts,
+  { state, processing }: RuleInput,
   of: ReturnRef,
 ): Promise<{ cancelsOrder: boolean; cancelRefusal: string }> {
   const details = {

@@ -59,7 +59,7 @@ export function startExpiry(o: ExpiryDeps): Worker {
  * - its first label is not used, and is older than the shop's number of days (28 by default);
  * - no parcel has moved, and no goods have arrived;
  * - it has no open instant refund, and the shopper keeps none;
- * - no failed run of processing fulfilled an outcome, or sent a request whose outcome is unknown.
+ * - no failed run of processing made an effect, or sent a request whose outcome is unknown.
  *
  * A return without a label never expires. An expired return opens again when its parcel moves or its goods arrive, see
  * `reopening` in `returnable.ts`.

@@ -24,20 +24,20 @@ const DECISIONS = {
 type Decision = keyof typeof DECISIONS;
 const NAMES = Object.keys(DECISIONS) as Decision[];
 
-interface Facts {
+interface Subject {
   readonly id: bigint;
   readonly state: ReturnState;
   readonly flagReasons: string[];
   readonly processing: boolean;
 }
-const start: Facts = { id: 7n, state: ReturnState.OPEN, flagReasons: [], processing: false };
+const start: Subject = { id: 7n, state: ReturnState.OPEN, flagReasons: [], processing: false };
 
 const forbids = (decide: () => StateChange) =>
   expect(decide).toThrow(
     expect.objectContaining({ message: expect.stringMatching(/^the return/) }),
   );
 
-function allowed(name: Decision, of: Facts): boolean {
+function allowed(name: Decision, of: Subject): boolean {
   const from: readonly ReturnState[] = TRANSITIONS[name].from;
   return from.includes(of.state);
 }
@@ -46,7 +46,7 @@ describe('the states of a return', () => {
   test('any sequence of decisions follows the table of transitions', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...NAMES), { maxLength: 20 }), (names) => {
-        let current: Facts = start;
+        let current: Subject = start;
         for (const name of names) {
           const decide = () => DECISIONS[name](new Return(current));
           if (!allowed(name, current)) {

@@ -16,7 +16,7 @@ export const TRANSITIONS = {
 export type Transition = keyof typeof TRANSITIONS;
 
 /** The fields that decide whether a transition is allowed. */
-type Facts = Pick<Details, 'id' | 'state' | 'flagReasons' | 'processing'>;
+type DecidingFields = Pick<Details, 'id' | 'state' | 'flagReasons' | 'processing'>;
 
 /** The result of a transition. The store writes it to the database. */
 export interface StateChange {
@@ -57,9 +57,9 @@ const NAMES: Readonly<Record<ReturnState, string>> = {
  * to the database.
  */
 export class Return {
-  readonly #details: Facts;
+  readonly #details: DecidingFields;
 
-  constructor(details: Facts) {
+  constructor(details: DecidingFields) {
     this.#details = details;
   }
 
@@ -151,14 +151,14 @@ export class Return {
  * Checks payments before a cancellation, and before an edit of an {@link Return.requireEditable editable} return.
  *
  * @param o.freesLines whether line items become free for another return, which could refund them again.
- * @throws DomainError STATE_FORBIDS when an outcome may be fulfilled; with `freesLines` also when the shopper keeps an
+ * @throws DomainError STATE_FORBIDS when an effect may have been made; with `freesLines` also when the shopper keeps an
  *   instant refund.
  */
 export function requireUncommitted(
   commitments: Commitments,
   { freesLines }: { readonly freesLines: boolean },
 ): void {
-  if (commitments.fulfilment !== 'none') throw outcomesFulfilled(commitments.fulfilment);
+  if (commitments.fulfilment !== 'none') throw effectsMade(commitments.fulfilment);
   if (freesLines && commitments.instantRefundKept) {
     throw stateForbids(
       'the shopper keeps an instant refund for this return; process the return to refund the remainder',
@@ -170,7 +170,7 @@ export function requireUncommitted(
  * The error for a return of which a failed run of processing has fulfilled a part, or may have. Only another run can
  * complete it. Only that run, or a person who looks into the provider's records, can say what was made.
  */
-export function outcomesFulfilled(fulfilment: Exclude<Fulfilment, 'none'>): DomainError {
+export function effectsMade(fulfilment: Exclude<Fulfilment, 'none'>): DomainError {
   return stateForbids(
     fulfilment === 'made'
       ? 'part of the return was already paid; process the return again to complete it'

@@ -4,8 +4,8 @@ import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns
 import { allInOrder } from '../platform/all-in-order.ts';
 import { DomainError } from '../platform/errors.ts';
 import { type Queryable, together } from '../platform/postgres.ts';
-import { unitsRefundedThere } from './commerce/inbound/facts.ts';
 import { lockOrder } from './commerce/inbound/lock-order.ts';
+import { unitsRefundedThere } from './commerce/inbound/reported-refunds.ts';
 import { Return, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
 

@@ -106,21 +106,21 @@ describe('calls in any order', () => {
         const subject = await newSubject();
         const { submitted } = subject;
         let state: ReturnState = ReturnState.OPEN;
-        let facts = { moved: false, wasFlagged: false };
+        let history = { moved: false, wasFlagged: false };
         for (const name of names) {
           const before = await triggersOf(db.pool, submitted);
           // A call that the table does not allow is rejected, or changes nothing.
           await Promise.resolve(CALLS[name](subject)).catch(() => undefined);
-          const expected = next(name, state, facts);
+          const expected = next(name, state, history);
           const now = await reload(db.pool, submitted);
           expect([names, name, now.state]).toEqual([names, name, expected]);
           expect(now.processing).toBe(false);
           const published = (await triggersOf(db.pool, submitted)).slice(before.length);
           const trigger = expected === ReturnState.CLOSED ? 'return.closed' : 'return.updated';
           if (expected !== state) expect(published).toContain(trigger);
-          if (name === 'reopen') facts = { ...facts, moved: true };
+          if (name === 'reopen') history = { ...history, moved: true };
           if (name === 'expire' && expected !== state) {
-            facts = { ...facts, wasFlagged: state === ReturnState.REVIEW };
+            history = { ...history, wasFlagged: state === ReturnState.REVIEW };
           }
           state = expected;
           await expectLinesLive(submitted, isOpenOrInReview(state));

@@ -1,7 +1,7 @@
 import { Difference_Problem as Problem } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { sameDecimal } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { merchantsRefunds } from './inbound/facts.ts';
+import { merchantsRefunds } from './inbound/reported-refunds.ts';
 import {
   CHECK_KEYS,
   CommerceFailure,
@@ -140,13 +140,13 @@ function repeated(theirs: ListedEffect): Difference {
 
 function compare(ours: Own | undefined, theirs: ListedEffect): Difference | undefined {
   const { kind, key, id: providerId } = theirs;
-  const facts = { kind, key, providerId, theirs: moneyOf(theirs) };
-  if (!ours) return { ...facts, problem: Problem.UNEXPECTED, ours: undefined };
+  const common = { kind, key, providerId, theirs: moneyOf(theirs) };
+  if (!ours) return { ...common, problem: Problem.UNEXPECTED, ours: undefined };
   if (ours.providerId !== providerId) {
-    return { ...facts, problem: Problem.DUPLICATE, ours: moneyOf(ours) };
+    return { ...common, problem: Problem.DUPLICATE, ours: moneyOf(ours) };
   }
   if (isSame(ours, theirs)) return undefined;
-  return { ...facts, problem: Problem.AMOUNT, ours: moneyOf(ours) };
+  return { ...common, problem: Problem.AMOUNT, ours: moneyOf(ours) };
 }
 
 async function compareOurs(db: Queryable, commerce: CommerceProvider, o: Comparing): Promise<void> {

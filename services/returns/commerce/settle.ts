@@ -13,7 +13,7 @@ import { callerShape, id, parseInput, requiredText, text } from '../../platform/
 import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { effectNotFound } from '../errors.ts';
-import { showOutcomes } from '../processing/fulfilment.ts';
+import { showEffects } from '../processing/fulfilment.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { listEffects } from './effects.ts';
 import { isUnknownOutcome } from './known-outcomes.ts';
@@ -157,7 +157,7 @@ async function recordMade(
       isRefund,
     ],
   );
-  await showOutcomes(tx, { shopId, returnId });
+  await showEffects(tx, { shopId, returnId });
   return { amount, currency, provider_id: providerId };
 }
 

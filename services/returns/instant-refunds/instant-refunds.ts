@@ -22,7 +22,7 @@ import { formatAmount, minorOf, parseAmount } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { alreadyOpen, returnNotFound } from '../errors.ts';
 import { fulfilmentOf } from '../processing/fulfilment.ts';
-import { outcomesFulfilled } from '../return.ts';
+import { effectsMade } from '../return.ts';
 import type { ReturnRef } from '../return-ref.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
@@ -71,9 +71,9 @@ async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<b
     throw stateForbids(`the return is ${current.state}`);
   }
   if (current.processing) throw stateForbids('the return is queued for processing');
-  // After a refund, an instant refund would pay the shopper twice. After other outcomes it would not.
+  // After a refund, an instant refund would pay the shopper twice. After other effects it would not.
   const refund = await fulfilmentOf(tx, input, 'refund');
-  if (refund !== 'none') throw outcomesFulfilled(refund);
+  if (refund !== 'none') throw effectsMade(refund);
   const currency = current.presentment_currency;
   const minor = parseAmount('amount', input.amount, currency);
   if (minor === 0n) throw invalidField('amount', 'must be above zero');

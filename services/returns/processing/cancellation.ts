@@ -5,9 +5,9 @@ import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { ASK_A_PERSON, isOpenOrInReview, Return } from '../return.ts';
 import type { ReturnStore } from '../store/return-store.ts';
+import { intendCancellation, showAndFinish } from './effect-store.ts';
 import { requestedOf } from './fulfilment.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
-import { intendCancellation, showAndFinish } from './outcomes.ts';
 import { cancellationStep, NotProcessable, type Step } from './plan.ts';
 import type { PrepareDeps, Prepared } from './prepare.ts';
 

@@ -16,9 +16,9 @@ import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { Return } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { showOutcomes } from './fulfilment.ts';
+import { recordNoEffect, showAndFinish } from './effect-store.ts';
+import { showEffects } from './fulfilment.ts';
 import { finishFailed, type Job } from './jobs.ts';
-import { recordNoEffect, showAndFinish } from './outcomes.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { restockItems } from './restock.ts';
 
@@ -35,7 +35,7 @@ export interface Closing {
 }
 
 /**
- * Closes a return whose outcomes are all done, and publishes its events, in one transaction. These are `return.closed`;
+ * Closes a return whose effects are all made, and publishes its events, in one transaction. These are `return.closed`;
  * `restock.requested` when the shop restocks by event; `giftcard.requested` when an external provider issues gift
  * cards; and `label.request.cancelled` for an open label request.
  *
@@ -103,8 +103,8 @@ async function requestGiftCard(
 }
 
 /**
- * Ends a run as failed. The return stays open, its details show the outcomes that were done, and
- * `return.processing.failed` is published. The next process request continues with the outcomes that are missing.
+ * Ends a run as failed. The return stays open, its details show the effects that were made, and
+ * `return.processing.failed` is published. The next process request continues with the effects that are missing.
  *
  * @param o.message what happened, for people.
  * @param o.withoutEffect the step whose request ended the run and surely had no effect.
@@ -117,7 +117,7 @@ export async function failJob(
 ): Promise<void> {
   const { message, withoutEffect } = o;
   await store.change(job, async (tx) => {
-    await showOutcomes(tx, job);
+    await showEffects(tx, job);
     if (withoutEffect) await recordNoEffect(tx, job, withoutEffect);
     await tx.query({
       name: 'processing-fail',

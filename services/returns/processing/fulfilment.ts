@@ -30,7 +30,7 @@ export async function fulfilmentOf(
   return isUnknown ? 'unknown' : 'made';
 }
 
-/** Whether a run has fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
+/** Whether a run has made an effect of this kind, or may have. See {@link fulfilmentOf}. */
 export async function mayHaveFulfilled(
   tx: Queryable,
   of: ReturnRef,
@@ -100,8 +100,8 @@ function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchan
   return { step, order: { id: BigInt(providerId), name: name ?? '' } };
 }
 
-/** SQL: CTEs that add the done outcomes of a return to its details. */
-export const shownOutcomes = ({ shopId, returnId }: ReturnRef): Sql => sql`
+/** SQL: CTEs that add the effects that were made for a return to its details. */
+export const shownEffects = ({ shopId, returnId }: ReturnRef): Sql => sql`
 shown as (
   update processing_outcomes set shown_at = now()
   where shop_id = ${shopId} and return_id = ${returnId} and done_at is not null and shown_at is null
@@ -120,9 +120,9 @@ shown as (
 )`;
 
 /**
- * Adds the outcomes that were fulfilled since the last run to the details of the return. Each run calls this function
- * once, at its end, also when the run fails. So a run changes the details only once.
+ * Adds the effects that were made since the last run to the details of the return. Each run calls this function once,
+ * at its end, also when the run fails. So a run changes the details only once.
  */
-export async function showOutcomes(tx: Queryable, ofReturn: ReturnRef): Promise<void> {
-  await tx.query(named('processing-show', sql`with ${shownOutcomes(ofReturn)} select from shown`));
+export async function showEffects(tx: Queryable, ofReturn: ReturnRef): Promise<void> {
+  await tx.query(named('processing-show', sql`with ${shownEffects(ofReturn)} select from shown`));
 }

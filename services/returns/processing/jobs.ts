@@ -151,7 +151,7 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
 export const connectedTo = (shopId: bigint): Sql => sql`
   select coalesce(url, shop_domain) from commerce_connections where shop_id = ${shopId}`;
 
-/** The facts about a return that are read when it is locked. */
+/** The values of a return that are read when it is locked. */
 export interface LockedReturn {
   /** The number of events about its order that the commerce provider has reported since the return was submitted. */
   readonly news: number;

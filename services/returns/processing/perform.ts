@@ -15,14 +15,14 @@ import {
   movesMoney,
 } from '../commerce/provider.ts';
 import { findObstacleThere } from '../returnable.ts';
-import { AmountMismatch, EFFECT_WORDS } from './failure.ts';
-import { type Job, LEASE_MS, leaseLost, lockReturnOf } from './jobs.ts';
 import {
+  recordEffect,
   recordNoEffect,
-  recordOutcome,
   recordRequested,
   recordRequestedWithoutNews,
-} from './outcomes.ts';
+} from './effect-store.ts';
+import { AmountMismatch, EFFECT_WORDS } from './failure.ts';
+import { type Job, LEASE_MS, leaseLost, lockReturnOf } from './jobs.ts';
 import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -40,7 +40,7 @@ export interface StepOfJob {
 }
 
 /**
- * Requests one outcome of the provider, outside of any transaction, and records the result. When the result of an
+ * Requests one effect of the provider, outside of any transaction, and records the result. When the result of an
  * earlier request is unknown, it first asks the provider whether that request had its effect. So when a worker crashes
  * between the effect and its record, another worker finds the effect, even at a provider that has forgotten the key.
  *
@@ -56,7 +56,7 @@ export async function performStep(o: PerformDeps): Promise<void> {
 
 /** Records that the step was made, with a timeline entry. @throws LeaseLost */
 function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise<void> {
-  return recordOutcome(pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
+  return recordEffect(pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
 }
 
 export type PerformDeps = StepOfJob & { readonly pool: pg.Pool };

@@ -42,7 +42,7 @@ describe('the plan of processing', () => {
     expect(planSteps({ ...provider, hasRestock: true, details: details({}) })).toEqual([restock]);
   });
 
-  test('skips an outcome of zero', () => {
+  test('skips an effect of zero', () => {
     expect(planSteps({ ...provider, details: details({}) })).toEqual([]);
   });
 

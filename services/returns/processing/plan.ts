@@ -3,8 +3,8 @@ import { formatAmount, minorOf } from '../../platform/money.ts';
 import type { EffectKind } from '../commerce/provider.ts';
 
 /**
- * One outcome of a return, as a plan has it. Its amount is in the currency in which the shopper paid. It is `0` when
- * the outcome moves no money.
+ * One effect for a return, as a plan has it. Its amount is in the currency in which the shopper paid. It is `0` when
+ * the effect moves no money.
  */
 export interface PlannedStep {
   readonly kind: EffectKind;
@@ -14,7 +14,7 @@ export interface PlannedStep {
   readonly currency: string;
 }
 
-/** One outcome that a run must fulfil. */
+/** One effect that a run must request. */
 export interface Step extends PlannedStep {
   /**
    * For a step that was requested of the provider and has no recorded result: how long ago. Undefined when the step was
@@ -31,7 +31,7 @@ export interface Step extends PlannedStep {
   readonly connectionAtPlan: string | null;
 }
 
-/** Facts of the time when the steps of a run were planned. They must still be true when a step is requested. */
+/** Values from the time when the steps of a run were planned. They must still be true when a step is requested. */
 export type AtPlan = Pick<Step, 'newsAtPlan' | 'connectionAtPlan'>;
 
 /** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
@@ -55,7 +55,7 @@ export interface PlanInput {
 }
 
 /**
- * Returns the outcomes of a return in their fixed order: exchange order, gift card, refund, restock. Outcomes with an
+ * Returns the effects for a return in their fixed order: exchange order, gift card, refund, restock. Effects with an
  * amount of zero are left out, except a restock, which moves no money. All amounts are in the presentment currency,
  * which the shopper sees.
  */

@@ -14,9 +14,9 @@ import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { findObstacleThere } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
+import { intendSteps } from './effect-store.ts';
 import { mayHaveFulfilled } from './fulfilment.ts';
 import { type Job, type LockedReturn, lockReturnOf } from './jobs.ts';
-import { intendSteps } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
 import { restockLines } from './restock.ts';
 

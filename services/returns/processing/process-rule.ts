@@ -16,8 +16,8 @@ export type ProcessResult = NonNullable<
   MessageInitShape<typeof ProcessReturnResponseSchema>['result']
 >;
 
-/** The facts on which the rule depends, besides the commerce provider of the shop. */
-export interface ProcessingFacts {
+/** The values of a return on which the rule depends. The rule also depends on the commerce provider of the shop. */
+export interface RuleInput {
   readonly state: string;
   readonly processing: boolean;
   readonly hasOpenInstantRefund: boolean;
@@ -27,7 +27,7 @@ export interface ProcessingFacts {
   readonly previousDetails: AdditionalDetails;
 }
 
-const FACTS = `
+const STORED_INPUT = `
 select exists (
          select from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'
        ) as has_open_instant_refund,
@@ -40,50 +40,50 @@ select exists (
        ) as is_being_cancelled,
        ${LAST_DETAILS} as previous_details`;
 
-interface Facts {
+interface InputRow {
   readonly has_open_instant_refund: boolean;
   readonly is_being_cancelled: boolean;
   readonly previous_details: string | null;
 }
 
 /**
- * Locks the return and reads the facts. The lock is a separate statement, so that the second statement sees everything
- * that was committed before the lock.
+ * Locks the return, and reads the input of the rule. The lock is a separate statement, so that the second statement
+ * sees everything that was committed before the lock.
  *
  * @throws DomainError NOT_FOUND.
  */
-export async function lockFacts(tx: Queryable, ofReturn: ReturnRef): Promise<ProcessingFacts> {
+export async function lockRuleInput(tx: Queryable, ofReturn: ReturnRef): Promise<RuleInput> {
   const locked = () =>
     tx.query<Row>({
       name: 'processing-lock-return',
       text: `${RETURN} for update`,
       values: [ofReturn.shopId, ofReturn.returnId],
     });
-  const [{ rows }, facts] = await together(tx, () =>
-    allInOrder([locked(), readFacts(tx, ofReturn)]),
+  const [{ rows }, stored] = await together(tx, () =>
+    allInOrder([locked(), readStoredInput(tx, ofReturn)]),
   );
-  return factsIn(rows, facts.rows);
+  return ruleInputIn(rows, stored.rows);
 }
 
-/** Reads the facts without a lock, so that they may have changed already. @throws DomainError NOT_FOUND. */
-export async function currentFacts(db: Queryable, ofReturn: ReturnRef): Promise<ProcessingFacts> {
+/** Reads the input of the rule without a lock, so that it may have changed already. @throws DomainError NOT_FOUND. */
+export async function currentRuleInput(db: Queryable, ofReturn: ReturnRef): Promise<RuleInput> {
   const { rows } = await db.query<Row>(RETURN, [ofReturn.shopId, ofReturn.returnId]);
-  return factsIn(rows, (await readFacts(db, ofReturn)).rows);
+  return ruleInputIn(rows, (await readStoredInput(db, ofReturn)).rows);
 }
 
 const RETURN = 'select state, processing from returns where shop_id = $1 and id = $2';
 
-type Row = Pick<ProcessingFacts, 'state' | 'processing'>;
+type Row = Pick<RuleInput, 'state' | 'processing'>;
 
-function readFacts(db: Queryable, of: ReturnRef) {
-  return db.query<Facts>({
-    name: 'processing-facts',
-    text: FACTS,
+function readStoredInput(db: Queryable, of: ReturnRef) {
+  return db.query<InputRow>({
+    name: 'processing-rule-input',
+    text: STORED_INPUT,
     values: [of.shopId, of.returnId],
   });
 }
 
-function factsIn([row]: readonly Row[], [found]: readonly Facts[]): ProcessingFacts {
+function ruleInputIn([row]: readonly Row[], [found]: readonly InputRow[]): RuleInput {
   if (!row || !found) throw returnNotFound();
   const { previous_details: previous } = found;
   return {
@@ -95,10 +95,10 @@ function factsIn([row]: readonly Row[], [found]: readonly Facts[]): ProcessingFa
 }
 
 /**
- * Returns why a return is not queued, by its own facts. Undefined when it is queued. The order of the reasons is that
+ * Returns why a return is not queued, by its own state. Undefined when it is queued. The order of the reasons is that
  * of `processReturn`.
  */
-export function resultWithoutQueueing(current: ProcessingFacts): ProcessResult | undefined {
+export function resultWithoutQueueing(current: RuleInput): ProcessResult | undefined {
   if (current.state === 'review') {
     return refused(
       RefusalCode.UNPROCESSABLE_FLAGGED_RETURN,

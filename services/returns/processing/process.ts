@@ -11,7 +11,7 @@ import type { AdditionalDetails } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
 import { detailText, parseDetails } from './details.ts';
 import {
-  lockFacts,
+  lockRuleInput,
   type ProcessResult,
   resultWithoutQueueing,
   withoutProvider,
@@ -53,7 +53,7 @@ export async function processReturn(
   const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, request);
 
   return inTransaction(pool, async (tx) => {
-    const current = await lockFacts(tx, { shopId, returnId });
+    const current = await lockRuleInput(tx, { shopId, returnId });
     // A call that queues nothing stores no key. So a repeat of it is checked again.
     if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
     const notQueued = resultWithoutQueueing(current);

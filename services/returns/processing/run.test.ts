@@ -99,7 +99,7 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ calls: 1 }]);
   });
 
-  test('starts with the shortest pause again for the next outcome', async () => {
+  test('starts with the shortest pause again for the next effect', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 2 });
     let refusals = 0;
@@ -131,7 +131,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
   });
 
-  test('keeps the outcomes that were done when it fails; a new request does the rest', async () => {
+  test('keeps the effects that were made when it fails; a new request does the rest', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     const refuseRefunds = creating(commerce, 'refund', () =>
       Promise.reject(new CommerceFailure('final', 'card closed')),
@@ -164,7 +164,7 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ amount: '8.00', calls: 1 }]);
   });
 
-  test('closes a return without any outcome to fulfil', async () => {
+  test('closes a return without any effect to request', async () => {
     const shopId = await newShop(db.pool);
     const submitted = await newReturn(db.pool, shopId, {
       amounts: { handlingFee: { shop: '20.00' } },
@@ -258,7 +258,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
   });
 
-  test('writes its outcomes into the timeline', async () => {
+  test('writes its effects into the timeline', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, submitted);
     await runAll();

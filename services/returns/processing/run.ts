@@ -13,6 +13,7 @@ import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { closeAsCancelled, prepareCancellation } from './cancellation.ts';
+import { recordNoEffect, recordProblem } from './effect-store.ts';
 import {
   hadNoEffect,
   isPermanent,
@@ -22,7 +23,6 @@ import {
 } from './failure.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
-import { recordNoEffect, recordProblem } from './outcomes.ts';
 import { findMadeOrder, performStep } from './perform.ts';
 import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
 import { type Prepared, prepare } from './prepare.ts';

@@ -26,7 +26,7 @@ export const detailColumns = (count: Sql): Sql => sql`,
        r.fraud_reported_at is not null as is_reported, goods.units, goods.titles,
        (select counted.total from (${count}) counted) as total`;
 
-/** SQL that joins facts about the line items of a return `r`. */
+/** SQL that joins the number and titles of the line items of a return `r`. */
 export const GOODS = sql`
  cross join lateral (
     select coalesce(sum(l.quantity), 0)::int as units,

@@ -90,7 +90,7 @@ async function readPage(
 }
 
 /**
- * A delivery of the page, and facts about the scan. When no delivery was found, the columns of the delivery are null.
+ * A delivery of the page, and how far the scan went. When no delivery was found, the columns of the delivery are null.
  */
 interface PageRow extends Omit<HydratedRow, 'id'> {
   readonly id: string | null;

@@ -50,7 +50,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'refunded-there-not-counted',
     promise: 'a unit that was refunded at the provider is not refunded again',
-    file: 'services/returns/commerce/inbound/facts.ts',
+    file: 'services/returns/commerce/inbound/reported-refunds.ts',
     find: 'select coalesce(sum(fl.quantity), 0)::bigint',
     replace: 'select 0::bigint',
     tests: [...PROCESSING, ...CAPS],
@@ -58,7 +58,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'own-refund-by-key',
     promise: 'a refund of ours is known by its key',
-    file: 'services/returns/commerce/inbound/facts.ts',
+    file: 'services/returns/commerce/inbound/reported-refunds.ts',
     find: 'own.key = ',
     replace: "'' = ",
     tests: PROCESSING,
@@ -66,7 +66,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'own-refund-by-id',
     promise: 'a refund of ours is known by its id',
-    file: 'services/returns/commerce/inbound/facts.ts',
+    file: 'services/returns/commerce/inbound/reported-refunds.ts',
     find: 'own.provider_id = ',
     replace: "'' = ",
     tests: PROCESSING,
@@ -74,7 +74,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'news-not-compared',
     promise: 'each request of money is decided in the moment before it is sent',
-    file: 'services/returns/processing/outcomes.ts',
+    file: 'services/returns/processing/effect-store.ts',
     find: ' and provider_news = ',
     replace: ' and -1 <> ',
     tests: PROCESSING,
@@ -82,7 +82,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'change-of-provider-not-awaited',
     promise: 'nothing is requested of a provider that the shop no longer has',
-    file: 'services/returns/processing/outcomes.ts',
+    file: 'services/returns/processing/effect-store.ts',
     find: ' for share) is not',
     replace: ') is not',
     tests: ['services/returns/processing/provider-change.test.ts'],

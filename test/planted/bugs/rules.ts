@@ -30,7 +30,7 @@ export const ruleBugs: readonly Bug[] = [
     name: 'cancelled-after-money-moved',
     promise: 'a return whose outcome may be fulfilled is not cancelled',
     file: 'services/returns/return.ts',
-    find: "if (commitments.fulfilment !== 'none') throw outcomesFulfilled(commitments.fulfilment);",
+    find: "if (commitments.fulfilment !== 'none') throw effectsMade(commitments.fulfilment);",
     replace: '',
     tests: ['services/returns/processing/partly-done.test.ts'],
   },

@@ -22,7 +22,7 @@ const CALL_MS = 8_000;
 /** Age of an old signature. It is more than the signature scheme allows an endpoint to accept. Seconds. */
 const OLD_S = 3_600;
 
-/** The facts that the checks of an endpoint use. */
+/** The endpoint to check, with the values that the checks send. */
 export interface CheckTarget {
   readonly client: CommerceClient;
   readonly url: string;

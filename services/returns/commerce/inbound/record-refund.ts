@@ -3,9 +3,9 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import { addTimeline } from '../../store/timeline-store.ts';
 import { isUnknownOutcome } from '../known-outcomes.ts';
 import { CHECK_KEYS } from '../provider.ts';
-import { isOwnRefund } from './facts.ts';
 import { lockReturnsOfOrder } from './lock-order.ts';
 import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
+import { isOwnRefund } from './reported-refunds.ts';
 
 /** A refund at the provider. */
 export interface ProviderRefund {

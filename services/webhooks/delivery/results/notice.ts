@@ -1,7 +1,7 @@
 import type { QueueRef } from '../queue/queue-ref.ts';
 import type { DeactivationCause } from './deactivate.ts';
 
-/** The fact that a subscription was deactivated, or the warning that it soon will be. */
+/** The notice that a subscription was deactivated, or the warning that it soon will be. */
 export interface Notice extends QueueRef {
   readonly kind: 'deactivated' | 'warned';
   /** Reason of the deactivation; empty for a warning. */

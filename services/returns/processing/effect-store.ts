@@ -4,7 +4,7 @@ import { isUnknownOutcome } from '../commerce/known-outcomes.ts';
 import type { Effect, EffectKind } from '../commerce/provider.ts';
 import type { ReturnRef } from '../return-ref.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
-import { shownOutcomes } from './fulfilment.ts';
+import { shownEffects } from './fulfilment.ts';
 import { connectedTo, type Job, leaseLost, PROCESSING } from './jobs.ts';
 import type { AtPlan, PlannedStep, Step } from './plan.ts';
 
@@ -16,7 +16,7 @@ const stepRows = rowsOf<PlannedStep>({
 });
 
 /**
- * Records the steps that a run will request. Does not change an outcome of an earlier run.
+ * Records the steps that a run will request. Does not change an effect that an earlier run recorded.
  *
  * @returns the steps that are not done.
  */
@@ -183,7 +183,7 @@ export async function recordProblem(
  *
  * @throws LeaseLost
  */
-export async function recordOutcome(
+export async function recordEffect(
   db: Queryable,
   job: Job,
   o: { readonly step: Step; readonly effect: Effect; readonly entry: NewTimelineEntry },
@@ -216,8 +216,8 @@ ${insertTimeline(job, [entry], isDone)}`,
 }
 
 /**
- * Adds the outcomes that were fulfilled since the last run to the details of the return, and ends the job as done. Then
- * the caller closes the return. When the outcome of a request is unknown, the caller rolls back instead.
+ * Adds the effects that were made since the last run to the details of the return, and ends the job as done. Then the
+ * caller closes the return. When the outcome of a request is unknown, the caller rolls back instead.
  *
  * @returns whether the outcome of every request is known.
  * @throws LeaseLost
@@ -229,7 +229,7 @@ export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
     named(
       'processing-done',
       sql`
-with ${shownOutcomes(job)}, finished as (
+with ${shownEffects(job)}, finished as (
   update processing_jobs set state = 'done', finished_at = now()
   where ${PROCESSING.isOwned(job)}
   returning id
