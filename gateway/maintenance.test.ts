@@ -92,10 +92,10 @@ describe('maintenance of the gateway', () => {
     const destination = { write: (line: string): void => void lines.push(line) };
     const logger = createLogger({ service: 'test', level: 'info', destination });
 
-    const outcome = await purgeAll(other.pool, logger, new AbortController().signal);
+    const next = await purgeAll(other.pool, logger, new AbortController().signal);
     const { rowCount } = await other.pool.query('select from oauth_tickets');
     await other.drop();
-    expect([outcome, rowCount]).toEqual(['idle', 0]);
+    expect([next, rowCount]).toEqual(['idle', 0]);
     expect(lines).toHaveLength(1);
     expect(JSON.parse(lines[0] ?? '')).toMatchObject({ level: 'error', purge: 'counters' });
   });

@@ -126,9 +126,9 @@ describe('reading returns', () => {
         together: () => Promise.reject(new ConnectError('unavailable', code)),
       });
       const read = reads(client);
-      const outcomes = await Promise.allSettled([read(7n), read(8n)]);
-      for (const outcome of outcomes) {
-        expect(outcome).toMatchObject({ status: 'rejected', reason: { code } });
+      const results = await Promise.allSettled([read(7n), read(8n)]);
+      for (const result of results) {
+        expect(result).toMatchObject({ status: 'rejected', reason: { code } });
       }
       expect(alone).toEqual([]);
     },

@@ -76,9 +76,9 @@ describe('coalesced calls', () => {
     await turn();
     const all = Promise.allSettled([first, call('a'), call('a')]);
     jest.advanceTimersByTime(100);
-    const outcomes = await all;
+    const results = await all;
     const tooLong = { status: 'rejected', reason: expect.any(CoalescedWaitTimeout) };
-    expect(outcomes).toEqual([tooLong, tooLong, tooLong]);
+    expect(results).toEqual([tooLong, tooLong, tooLong]);
     expect(isOutage(new CoalescedWaitTimeout())).toBe(true);
     expect(runs).toEqual([['a', 1]]);
   });
@@ -101,8 +101,8 @@ describe('coalesced calls', () => {
       if (isBroken) throw new Error('unavailable');
       return new Array<number>(count).fill(1);
     });
-    const outcomes = await Promise.allSettled([call('a'), call('a')]);
-    expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    const results = await Promise.allSettled([call('a'), call('a')]);
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     isBroken = false;
     expect(await call('a')).toBe(1);
   });

@@ -45,7 +45,7 @@ const idOf = (key: string): string => parseKey(key)?.keyId ?? '';
 const CART = { path: '/api/v1/cart', json: { cart: [1] } };
 
 describe('an access line', () => {
-  test('has the IP address of the caller, for any outcome of the request', async () => {
+  test('has the IP address of the caller, however the request ends', async () => {
     const address = '2001:db8:1:2::/64';
     expect(await accessLine(CART)).toMatchObject({
       address,

@@ -4,7 +4,7 @@ import type { Served } from '../../services/contract/versions.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { Rejection } from '../auth/rejection.ts';
 
-/** The facts about one request and its response, for logs, metrics and the trace. */
+/** The data of one request and its response, for logs, metrics and the trace. */
 export interface Exchange {
   readonly requestId: string;
   readonly startedAt: number;

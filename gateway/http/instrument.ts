@@ -10,8 +10,8 @@ const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 /** Paths that are not in the access log, because probes request them too often. */
 const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
-/** The facts about a complete request. */
-interface Outcome {
+/** What is measured and logged of a complete request. */
+interface CompleteRequest {
   readonly method: string;
   readonly status: number;
   readonly seconds: number;
@@ -43,17 +43,17 @@ export function createInstrumentation(o: {
       if (!res.closed) await closed;
       // Status 499 means that the client disconnected before a response was sent.
       const status = res.headersSent ? res.statusCode : 499;
-      const outcome = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
-      measure(exchange, outcome);
+      const request = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
+      measure(exchange, request);
       const [path = ''] = originalUrl.split('?', 1);
-      if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, outcome);
+      if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, request);
       if (exchange.operation) span.updateName(`${method} ${exchange.operation}`);
       span.setAttribute('http.response.status_code', res.statusCode);
     });
   };
 }
 
-function requestMetrics(meter: Meter): (exchange: Exchange, outcome: Outcome) => void {
+function requestMetrics(meter: Meter): (exchange: Exchange, request: CompleteRequest) => void {
   const requests = meter.createCounter('http.server.requests', {
     description: 'Requests by operation, version and status',
   });
@@ -79,7 +79,11 @@ function requestMetrics(meter: Meter): (exchange: Exchange, outcome: Outcome) =>
   };
 }
 
-function logAccess(logger: Logger, exchange: Exchange, { method, status, seconds }: Outcome): void {
+function logAccess(
+  logger: Logger,
+  exchange: Exchange,
+  { method, status, seconds }: CompleteRequest,
+): void {
   const { operation = 'other', served, requestId } = exchange;
   const version = served?.served ?? 'none';
   const { address, shopId, actorId, rejection } = exchange;

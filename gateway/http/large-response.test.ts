@@ -60,13 +60,13 @@ describe('a large response', () => {
 });
 
 describe('a large body', () => {
-  /** The outcome of reading the body. */
+  /** The result of reading the body. */
   async function reading(send: (socket: ReturnType<typeof connect>) => void): Promise<unknown> {
-    const outcome = Promise.withResolvers<unknown>();
+    const result = Promise.withResolvers<unknown>();
     const reserved = { growTo: () => {}, requireCapacity: () => {} };
     const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, reserved, rate: RATE };
     const server = createServer((req, res) => {
-      readBody(req, res, bounds).then((bytes) => outcome.resolve(bytes?.length), outcome.resolve);
+      readBody(req, res, bounds).then((bytes) => result.resolve(bytes?.length), result.resolve);
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
@@ -78,13 +78,13 @@ describe('a large body', () => {
       socket.destroy();
       server.close();
     });
-    return outcome.promise;
+    return result.promise;
   }
 
   test('that stops arriving is rejected', async () => {
-    const outcome = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
-    expect(outcome).toBeInstanceOf(HttpError);
-    expect(outcome).toMatchObject({ error: { status: 408 } });
+    const result = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
+    expect(result).toBeInstanceOf(HttpError);
+    expect(result).toMatchObject({ error: { status: 408 } });
   });
 
   test('that keeps arriving is read', async () => {

@@ -93,7 +93,7 @@ const smtp = () => ({
 });
 
 test('killed at any await, a gateway consumes and sends a mail at most once, and loses none silently', async () => {
-  const outcomes = new Map<string, number>();
+  const counts = new Map<string, number>();
   for (let at = 1; ; at += 1) {
     let isPastEnd = false;
     for (const when of WHENS) {
@@ -113,17 +113,17 @@ test('killed at any await, a gateway consumes and sends a mail at most once, and
         [shopId],
       );
       const arrived = server.received.filter(({ to }) => to.includes(email)).length;
-      const outcome = `${rows.map((row) => row.ended).join()} and ${arrived} arrived`;
-      outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      const result = `${rows.map((row) => row.ended).join()} and ${arrived} arrived`;
+      counts.set(result, (counts.get(result) ?? 0) + 1);
     }
     if (isPastEnd) break;
   }
   // A mail is unknown only if the process died between the hand-over and the recorded result.
-  expect([...outcomes.keys()].toSorted()).toEqual(
+  expect([...counts.keys()].toSorted()).toEqual(
     expect.arrayContaining(['sent and 1 arrived', 'unknown and 1 arrived']),
   );
   expect(
-    [...outcomes.keys()].filter((one) => !/^(sent and 1|unknown and [01]) arrived$/.test(one)),
+    [...counts.keys()].filter((one) => !/^(sent and 1|unknown and [01]) arrived$/.test(one)),
   ).toEqual([]);
-  expect(outcomes.get('sent and 1 arrived')).toBeGreaterThan(10);
+  expect(counts.get('sent and 1 arrived')).toBeGreaterThan(10);
 }, 300_000);

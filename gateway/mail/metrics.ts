@@ -4,7 +4,7 @@ import { sharedWithTimeout } from '../../services/platform/shared-with-timeout.t
 import { type Ending, oldestDueSeconds } from './store.ts';
 
 export interface MailMetrics {
-  ended(kind: string, outcome: Ending): void;
+  ended(kind: string, as: Ending): void;
   suppressed(kind: string): void;
   stop(): void;
 }
@@ -28,7 +28,7 @@ export function mailMetrics(meter: Meter, db: Queryable): MailMetrics {
   };
   age.addCallback(observe);
   return {
-    ended: (kind, outcome) => ended.add(1, { kind, outcome }),
+    ended: (kind, as) => ended.add(1, { kind, outcome: as }),
     suppressed: (kind) => suppressed.add(1, { kind }),
     stop: () => age.removeCallback(observe),
   };

@@ -7,7 +7,7 @@ import { isOutage } from '../../services/platform/outage.ts';
 import { type Loop, type Next, startLoop } from '../../services/platform/worker.ts';
 import type { Fact } from './facts.ts';
 import type { MailMetrics } from './metrics.ts';
-import type { Message, SmtpOutcome } from './smtp.ts';
+import type { Message, SmtpResult } from './smtp.ts';
 import {
   claimMails,
   type Ending,
@@ -29,7 +29,7 @@ export interface SenderOptions {
   /** See `TextContext`. */
   readonly hasPortal: boolean;
   /** See `sendMail`. Resolves well before a lease expires. */
-  readonly send: (message: Message, handOver: () => Promise<void>) => Promise<SmtpOutcome>;
+  readonly send: (message: Message, handOver: () => Promise<void>) => Promise<SmtpResult>;
   /** Pauses after each try without a result; after the last one the mail has failed. Milliseconds. */
   readonly pausesMs?: readonly number[];
 }
@@ -74,7 +74,7 @@ async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined
     return end(o, mail, { as: 'unknown', error: 'the process died while a server took the mail' });
   }
   if (mail.facts.length === 0) {
-    return recordOutcome(o, mail, { kind: 'retry', error: 'the facts are of a newer release' });
+    return recordResult(o, mail, { kind: 'retry', error: 'the facts are of a newer release' });
   }
   const recipient = await recipientOf(o.pool, mail);
   if (!recipient) return end(o, mail, { as: 'dropped', error: 'no member of the shop' });
@@ -84,28 +84,28 @@ async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined
   const text = mailText(mail.facts, { shopName, publicUrl, hasPortal, by });
   const messageId = `${mail.shopId}.${mail.id}@${new URL(publicUrl).hostname}`;
   let isLost = false;
-  const outcome = await o.send({ to, ...text, messageId }, async () => {
+  const result = await o.send({ to, ...text, messageId }, async () => {
     isLost = !(await noteHandedOver(o.pool, mail));
     if (isLost) throw new Error('another process sends the mail');
   });
-  return isLost ? undefined : recordOutcome(o, mail, outcome);
+  return isLost ? undefined : recordResult(o, mail, result);
 }
 
 /** Returns the pause until the next try; undefined when the mail has ended. Milliseconds. */
-async function recordOutcome(
+async function recordResult(
   o: SenderOptions,
   mail: Mail,
-  outcome: SmtpOutcome,
+  result: SmtpResult,
 ): Promise<number | undefined> {
-  switch (outcome.kind) {
+  switch (result.kind) {
     case 'sent':
       return end(o, mail, { as: 'sent' });
     case 'final':
-      return end(o, mail, { as: 'failed', error: outcome.error });
+      return end(o, mail, { as: 'failed', error: result.error });
     case 'unknown':
-      return end(o, mail, { as: 'unknown', error: outcome.error });
+      return end(o, mail, { as: 'unknown', error: result.error });
     case 'retry': {
-      const { error } = outcome;
+      const { error } = result;
       const shortestMs = (o.pausesMs ?? PAUSES_MS)[mail.attempts];
       if (shortestMs === undefined) return end(o, mail, { as: 'failed', error });
       const pauseMs = Math.ceil(addedJitter(shortestMs));
@@ -114,7 +114,7 @@ async function recordOutcome(
       return pauseMs;
     }
     default:
-      throw new Error(`unknown outcome ${outcome satisfies never}`);
+      throw new Error(`unknown result ${result satisfies never}`);
   }
 }
 

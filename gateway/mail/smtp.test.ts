@@ -141,10 +141,10 @@ describe('a server that does not take the mail', () => {
     ['content', 554, 'final'],
   ] as const)('at the %s with %d: %s', async (at, code, kind) => {
     server.rejects = { at, code };
-    const outcome = await send();
-    expect(outcome).toMatchObject({ kind, error: expect.stringContaining(String(code)) });
+    const result = await send();
+    expect(result).toMatchObject({ kind, error: expect.stringContaining(String(code)) });
     // The text of a server may have addresses.
-    expect(outcome).not.toMatchObject({ error: expect.stringContaining('not now') });
+    expect(result).not.toMatchObject({ error: expect.stringContaining('not now') });
   });
 
   test('because nothing listens: it is tried again', async () => {
@@ -158,8 +158,8 @@ describe('a server that does not take the mail', () => {
     'because it hangs after %d answers: it is tried again, and no content was sent',
     async (answers) => {
       const silent = await startSilentServer(DIALOGUE.slice(0, answers));
-      const outcome = await send({ port: silent.port, timeoutMs: 1_000 });
-      expect(outcome).toMatchObject({ kind: 'retry' });
+      const result = await send({ port: silent.port, timeoutMs: 1_000 });
+      expect(result).toMatchObject({ kind: 'retry' });
       expect(silent.heard.join()).not.toContain('Plain text');
       await silent.stop();
     },
@@ -167,17 +167,17 @@ describe('a server that does not take the mail', () => {
 
   test('because it hangs with the content: nobody knows whether it took the mail', async () => {
     const silent = await startSilentServer([...DIALOGUE, '354 go ahead']);
-    const outcome = await send({ port: silent.port, timeoutMs: 3_000 });
-    expect(outcome).toMatchObject({ kind: 'unknown' });
+    const result = await send({ port: silent.port, timeoutMs: 3_000 });
+    expect(result).toMatchObject({ kind: 'unknown' });
     expect(silent.heard.join()).toContain('Plain text');
     await silent.stop();
   });
 });
 
 test('nothing of the content is sent if the hand-over is not recorded', async () => {
-  const outcome = await sendMail(settings(), MESSAGE, async () => {
+  const result = await sendMail(settings(), MESSAGE, async () => {
     throw new Error('the lease is lost');
   });
-  expect(outcome).toMatchObject({ kind: 'retry' });
+  expect(result).toMatchObject({ kind: 'retry' });
   expect(server.received).toEqual([]);
 });

@@ -30,10 +30,10 @@ export interface Message {
 }
 
 /**
- * The outcome of one try. `retry`: no server has the mail. `final`: the server will not take it. `unknown`: the server
+ * The result of one try. `retry`: no server has the mail. `final`: the server will not take it. `unknown`: the server
  * got the content and did not respond.
  */
-export type SmtpOutcome =
+export type SmtpResult =
   | { readonly kind: 'sent' }
   | { readonly kind: 'retry' | 'final' | 'unknown'; readonly error: string };
 
@@ -47,7 +47,7 @@ export async function sendMail(
   o: SmtpSettings,
   message: Message,
   handOver: () => Promise<void>,
-): Promise<SmtpOutcome> {
+): Promise<SmtpResult> {
   let isHandedOver = false;
   let connection: SMTPConnection | undefined;
   try {

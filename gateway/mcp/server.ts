@@ -24,7 +24,7 @@ export interface ServerParts extends ToolRunner {
   readonly telemetry: Pick<Telemetry, 'tracer'>;
 }
 
-/** The caller of one request, and the facts about the request for logs. */
+/** The caller of one request, and the values of the request for logs. */
 export interface Caller {
   readonly context: ToolContext;
   readonly requestId: string;

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Facts about a sign-in that the grant adapter needs, and that oidc-provider does not pass to it. */
+/** Values of a sign-in that the grant adapter needs, and that oidc-provider does not pass to it. */
 export interface GrantContext {
   /** The IP address of the user's browser. */
   readonly source?: string;
@@ -16,9 +16,9 @@ export interface GrantContext {
 
 const storage = new AsyncLocalStorage<GrantContext>();
 
-/** Runs `work`. During it, {@link grantContext} returns these facts, too. */
-export function withGrantContext<T>(facts: GrantContext, work: () => T): T {
-  return storage.run({ ...storage.getStore(), ...facts }, work);
+/** Runs `work`. During it, {@link grantContext} returns these values, too. */
+export function withGrantContext<T>(values: GrantContext, work: () => T): T {
+  return storage.run({ ...storage.getStore(), ...values }, work);
 }
 
 export function grantContext(): GrantContext {

@@ -10,10 +10,7 @@ import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts'
 import type { SignInPages } from './sign-in-pages.ts';
 import type { Upstream } from './upstream.ts';
 
-/**
- * The facts about a redirect to the identity provider. They are stored under its `state` parameter, until the user
- * comes back.
- */
+/** What is stored about a redirect to the identity provider, under its `state` parameter, until the user comes back. */
 const providerRedirect = z.object({
   uid: z.string(),
   /** The e-mail address that the user entered. */

@@ -85,8 +85,8 @@ export function createRequests(
       grant.jti = grantIdOf(uid);
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
       const app = appOf(request.redirectUri);
-      const facts = { app, isConsented, isReadOnly };
-      const grantId = await withGrantContext(facts, () => grant.save());
+      const consent = { app, isConsented, isReadOnly };
+      const grantId = await withGrantContext(consent, () => grant.save());
       const login = { accountId: id, remember: false };
       interaction.result = { login, consent: { grantId }, select_account: {} };
       await save(interaction);

@@ -194,8 +194,8 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
   const pageHandler =
     (work: (req: Request) => Promise<PageResponse>): RequestHandler =>
     async (req, res) => {
-      const facts = { source: addressOf(o.clientIp, req), ...requestIdOf(res) };
-      const response = withGrantContext(facts, () => work(req));
+      const from = { source: addressOf(o.clientIp, req), ...requestIdOf(res) };
+      const response = withGrantContext(from, () => work(req));
       sendPage(res, await response.catch((error) => failurePage(error, o.logger)));
     };
   /**

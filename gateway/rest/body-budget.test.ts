@@ -100,7 +100,7 @@ describe('bytes of bodies in memory', () => {
     await until(async () => (await reservedBytes()) === 0);
   });
 
-  test('are released after every outcome of a request', async () => {
+  test('are released however a request ends', async () => {
     const json = { 'content-type': 'application/json' };
     expect((await assess(33 * MIB)).status).toBe(413);
     expect((await send({ path: ASSESS, raw: 'x', headers: json })).status).toBe(400);

@@ -5,7 +5,7 @@ import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import type { ActionContext } from '../actions/context.ts';
 import { addHint } from './send-error.ts';
 
-/** Headers that a handler adds to the response, for facts that the interface does not allow in the body. */
+/** Headers that a handler adds to the response, for values that the interface does not allow in the body. */
 export interface ResponseHeaders {
   /** Names the API version in which later events are sent, such as `2026-10`. */
   payloadVersion(version: string): void;

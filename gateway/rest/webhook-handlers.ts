@@ -43,7 +43,7 @@ export const WEBHOOK_HANDLERS = {
   },
   updateWebhook: async ({ context, id, body, headers }) => {
     const { subscription, payloadVersion, equal } = await updateWebhook(context, id, body);
-    // In the interface, this response has no body. So the facts are in headers.
+    // In the interface, this response has no body. So the version and the hints are in headers.
     headers.payloadVersion(payloadVersion);
     for (const { message } of warningsOf(subscription, equal)) headers.hint(message);
     if (body.status === undefined && subscription.status === SubscriptionStatus.INACTIVE) {

@@ -46,8 +46,8 @@ export function createAuditWriter(
     stopMs = STOP_MS,
   }: { readonly logger: Logger; readonly meter: Meter; readonly stopMs?: number },
 ): AuditWriter {
-  const outcomes = createOutcomeCounter(logger, meter);
-  const queue = createQueue(db, outcomes);
+  const counter = createEntryCounter(logger, meter);
+  const queue = createQueue(db, counter);
   return {
     write(entry) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -57,7 +57,7 @@ export function createAuditWriter(
     writeSoon: (entry) => queue.addLater(entry),
     async stop() {
       await within(stopMs, queue.writeAll());
-      outcomes.lost(queue.close());
+      counter.lost(queue.close());
     },
   };
 }
@@ -79,7 +79,7 @@ interface Queue {
   close(): readonly AuditEntry[];
 }
 
-function createQueue(db: Queryable, outcomes: OutcomeCounter): Queue {
+function createQueue(db: Queryable, counter: EntryCounter): Queue {
   const pending: PendingEntry[] = [];
   const buffered: AuditEntry[] = [];
   /** The entries of the buffer in the running statement. */
@@ -93,10 +93,10 @@ function createQueue(db: Queryable, outcomes: OutcomeCounter): Queue {
     do {
       const callers = pending.splice(0, MAX_BATCH);
       inStatement = buffered.splice(0, MAX_BATCH - callers.length);
-      const unwritten = await writeBatch(db, outcomes, { callers, background: inStatement });
+      const unwritten = await writeBatch(db, counter, { callers, background: inStatement });
       inStatement = [];
       if (!isClosed) buffered.unshift(...unwritten);
-      outcomes.lost(buffered.splice(MAX_BUFFERED));
+      counter.lost(buffered.splice(MAX_BUFFERED));
     } while (pending.length > 0);
   };
   const start = (): void => {
@@ -120,7 +120,7 @@ function createQueue(db: Queryable, outcomes: OutcomeCounter): Queue {
     },
     addLater(entry) {
       buffered.push(entry);
-      outcomes.lost(buffered.splice(MAX_BUFFERED));
+      counter.lost(buffered.splice(MAX_BUFFERED));
       startLater();
     },
     async writeAll() {
@@ -139,8 +139,8 @@ function createQueue(db: Queryable, outcomes: OutcomeCounter): Queue {
   };
 }
 
-/** Counts entries by outcome, and logs lost entries. */
-function createOutcomeCounter(logger: Logger, meter: Meter) {
+/** Counts written, failed and lost entries, and logs lost entries. */
+function createEntryCounter(logger: Logger, meter: Meter) {
   const entries = meter.createCounter('audit.entries', {
     description: 'Audit log entries by outcome: written, failed (the caller got an error), lost',
   });
@@ -155,7 +155,7 @@ function createOutcomeCounter(logger: Logger, meter: Meter) {
     },
   };
 }
-type OutcomeCounter = ReturnType<typeof createOutcomeCounter>;
+type EntryCounter = ReturnType<typeof createEntryCounter>;
 
 interface Batch {
   readonly callers: readonly PendingEntry[];
@@ -168,27 +168,23 @@ interface Batch {
  */
 async function writeBatch(
   db: Queryable,
-  outcomes: OutcomeCounter,
+  counter: EntryCounter,
   { callers, background }: Batch,
 ): Promise<readonly AuditEntry[]> {
   try {
     await recordAudits(db, [...callers.map(({ entry }) => entry), ...background]);
-    outcomes.written(callers.length + background.length);
+    counter.written(callers.length + background.length);
     for (const { resolve } of callers) resolve();
     return [];
   } catch (error) {
-    if (!isOutage(error)) return writeEach(db, outcomes, { callers, background });
-    rejectAll(callers, error, outcomes);
+    if (!isOutage(error)) return writeEach(db, counter, { callers, background });
+    rejectAll(callers, error, counter);
     return background;
   }
 }
 
-function rejectAll(
-  callers: readonly PendingEntry[],
-  error: unknown,
-  outcomes: OutcomeCounter,
-): void {
-  if (callers.length > 0) outcomes.failed(callers.length);
+function rejectAll(callers: readonly PendingEntry[], error: unknown, counter: EntryCounter): void {
+  if (callers.length > 0) counter.failed(callers.length);
   for (const { reject } of callers) reject(error);
 }
 
@@ -198,30 +194,30 @@ function rejectAll(
  */
 async function writeEach(
   db: Queryable,
-  outcomes: OutcomeCounter,
+  counter: EntryCounter,
   { callers, background }: Batch,
 ): Promise<readonly AuditEntry[]> {
   for (const [nth, { entry, resolve, reject }] of callers.entries()) {
     try {
       await recordAudit(db, entry);
-      outcomes.written(1);
+      counter.written(1);
       resolve();
     } catch (error) {
       if (isOutage(error)) {
-        rejectAll(callers.slice(nth), error, outcomes);
+        rejectAll(callers.slice(nth), error, counter);
         return background;
       }
-      outcomes.failed(1);
+      counter.failed(1);
       reject(error);
     }
   }
   for (const [nth, entry] of background.entries()) {
     try {
       await recordAudit(db, entry);
-      outcomes.written(1);
+      counter.written(1);
     } catch (error) {
       if (isOutage(error)) return background.slice(nth);
-      outcomes.lost([entry], error);
+      counter.lost([entry], error);
     }
   }
   return [];

@@ -43,13 +43,13 @@ test('the documented return is the first one of the demo, with the same ids, nam
   const details = await send('getReturnDetails', { query });
   const { line_items, presentment, order_id, order_name, total, refund } = response;
   expect(details).toMatchObject({ presentment, order_id, order_name, total, refund });
-  const facts = line_items.map(({ line_item_id, title, sku, refund: amount }) => ({
+  const expected = line_items.map(({ line_item_id, title, sku, refund: amount }) => ({
     line_item_id,
     title,
     sku,
     refund: amount,
   }));
-  expect(details.line_items).toMatchObject(facts);
+  expect(details.line_items).toMatchObject(expected);
   expect(await send('listDestinations')).toEqual(LOGISTICS_EXAMPLES.listDestinations.response);
   expect(await send('getDestination')).toEqual(LOGISTICS_EXAMPLES.getDestination.response);
   expect(await send('updateDestination')).toEqual(LOGISTICS_EXAMPLES.updateDestination.response);

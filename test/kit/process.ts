@@ -136,12 +136,12 @@ function collect(child: ChildProcess): NodeProcess['output'] {
  */
 export async function untilProcess<T>(
   running: NodeProcess,
-  fact: () => T | false | undefined | Promise<T | false | undefined>,
+  condition: () => T | false | undefined | Promise<T | false | undefined>,
   withinMs?: number,
 ): Promise<T> {
   try {
     return await until(async () => {
-      const found = await fact();
+      const found = await condition();
       if (!found && running.hasExited()) throw new Error(`${running.name} has ended`);
       return found;
     }, withinMs);

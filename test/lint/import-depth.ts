@@ -15,7 +15,7 @@ interface Limit {
 /**
  * Six files of returns: main, start, the routes, the use case, a rule, and what the rule needs. `start.ts` makes the
  * stores, and use cases get them as an argument (docs/adr/0024-stores-as-arguments.md). If a chain becomes longer, hand
- * in what the lowest file needs, or move a rule to the file that has its facts. Merge files only if they are one idea.
+ * in what the lowest file needs, or move a rule to the file that has its data. Merge files only if they are one idea.
  */
 const LIMITS: readonly Limit[] = [
   { folder: 'services/returns', entry: 'services/returns/main.ts', files: 6 },

@@ -26,7 +26,7 @@ const BANNED: readonly Banned[] = [
     instead: 'is notified, is returned, publishes',
   },
   { pattern: /\bunhear\b|\bheard\b(?!_)|\bhears?\b/i, instead: 'apply, receive' },
-  { pattern: /\bverdicts?\b/i, instead: 'result, outcome' },
+  { pattern: /\bverdicts?\b/i, instead: 'result' },
   { pattern: /\bfound good\b|\bnames nothing\b/i, instead: 'valid, does not exist' },
   { pattern: /\b(?:is|are|was|were) away\b/i, instead: 'is unavailable' },
   { pattern: /\bhopeless\b/i, instead: 'permanent' },

@@ -1,5 +1,10 @@
 import { Html, html } from '../../../gateway/oauth/pages/html.ts';
-import { decision, facts, layout, problemText } from '../../../gateway/oauth/pages/layout.ts';
+import {
+  decision,
+  definitionList,
+  layout,
+  problemText,
+} from '../../../gateway/oauth/pages/layout.ts';
 import type { ShopOfAccount } from './directory.ts';
 
 /** The sign-in form: fields `email` and `password`. */
@@ -47,7 +52,7 @@ export function partnerConsentPage(o: {
     'Allow access',
     html`<h1>Connect ${o.app.name} to your shop?</h1>
 <p class="lead"><strong>${o.app.name}</strong> (${o.app.host}) asks to act for your shop.</p>
-${facts([
+${definitionList([
   ['App', o.app.name],
   ['Address of the app', o.app.host],
   ['Shop', `${o.shop.name} (no. ${o.shop.shopId})`],
@@ -98,6 +103,6 @@ export function errorPage(o: {
     o.title,
     html`<h1>${o.title}</h1>
 <p>${o.text}</p>
-${o.sent.length > 0 ? facts(o.sent) : undefined}`,
+${o.sent.length > 0 ? definitionList(o.sent) : undefined}`,
   );
 }

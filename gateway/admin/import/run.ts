@@ -55,8 +55,8 @@ export async function importReturns(
   for await (const invoice of readInvoices(source)) {
     if (failure) break;
     const work = importOne(invoice, target, { ...o, scattered })
-      .then((outcome) => {
-        count(summary, invoice, { outcome, rejected });
+      .then((result) => {
+        count(summary, invoice, { result, rejected });
         o.progress(invoice.bytesRead);
       })
       .catch((error) => {
@@ -72,7 +72,7 @@ export async function importReturns(
   return summary;
 }
 
-type Outcome = 'imported' | 'skipped' | { readonly errors: readonly RowError[] };
+type InvoiceResult = 'imported' | 'skipped' | { readonly errors: readonly RowError[] };
 
 async function importOne(
   invoice: Invoice,
@@ -81,7 +81,7 @@ async function importOne(
     returns,
     scattered,
   }: { readonly returns: Client<typeof ReturnsService>; readonly scattered: ReadonlySet<string> },
-): Promise<Outcome> {
+): Promise<InvoiceResult> {
   const mapped = mapInvoice(invoice, target);
   if ('errors' in mapped) return mapped;
   if (scattered.has(invoice.number)) {
@@ -129,17 +129,19 @@ function rejectionReason(error: unknown, invoice: string): string | undefined {
   return code === Code.InvalidArgument || code === Code.FailedPrecondition ? rawMessage : undefined;
 }
 
-/** Counts the outcome of an invoice, or of a part of it. An invoice in several parts is counted as rejected only once. */
+/**
+ * Counts the result of an invoice, or of a part of it. An invoice in several parts is counted as rejected only once.
+ */
 function count(
   summary: ImportSummary,
   invoice: Invoice,
-  { outcome, rejected }: { readonly outcome: Outcome; readonly rejected: Set<string> },
+  { result, rejected }: { readonly result: InvoiceResult; readonly rejected: Set<string> },
 ): void {
-  const kind = typeof outcome === 'string' ? outcome : 'rejected';
+  const kind = typeof result === 'string' ? result : 'rejected';
   if (!rejected.has(invoice.number)) summary[kind].returns += 1;
   summary[kind].rows += invoice.size;
-  if (typeof outcome === 'string') return;
+  if (typeof result === 'string') return;
   rejected.add(invoice.number);
-  summary.errorCount += outcome.errors.length;
-  summary.errors.push(...outcome.errors.slice(0, MAX_ERRORS - summary.errors.length));
+  summary.errorCount += result.errors.length;
+  summary.errors.push(...result.errors.slice(0, MAX_ERRORS - summary.errors.length));
 }

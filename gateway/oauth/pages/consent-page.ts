@@ -1,6 +1,6 @@
 import { ROLE_PERMISSIONS, type Role } from '../../tenancy/permissions.ts';
 import { html } from './html.ts';
-import { appText, type ConnectingApp, decision, facts, layout } from './layout.ts';
+import { appText, type ConnectingApp, decision, definitionList, layout } from './layout.ts';
 import { ROLE_NAMES, rightsByGroup } from './rights.ts';
 
 /** The values of the field `access`. They say what the user allows. */
@@ -36,7 +36,7 @@ export function consentPage(o: {
     'Allow access',
     html`<h1>Allow access to your shop?</h1>
 <p class="lead">${appText(o.app)} wants to act for you.</p>
-${facts([
+${definitionList([
   ['App', o.app.name ?? 'Unknown'],
   ['Address of the app', o.app.host],
   ['Shop', `${o.shop.name} (no. ${o.shop.shopId})`],

@@ -72,8 +72,8 @@ export function problemText(problem: string | undefined): Html | undefined {
     : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
 }
 
-/** The facts that the user decides about, as a list of names and values. */
-export function facts(rows: readonly (readonly [string, Html | string])[]): Html {
+/** A list of names and values, such as the app and the shop that the user decides about. */
+export function definitionList(rows: readonly (readonly [string, Html | string])[]): Html {
   const lines = rows.map(
     ([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>
 `,

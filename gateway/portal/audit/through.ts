@@ -1,8 +1,11 @@
 import type { LoggedEntry } from '../../tenancy/audit-list.ts';
 import type { AuditNames } from '../../tenancy/audit-names.ts';
 
-/** The way of actions that are written with their change, when they did not come from a page of the portal. */
-const FACTS: Readonly<Record<string, (entry: LoggedEntry) => string>> = {
+/**
+ * Through what an action was done, for entries that are written together with their change. Used when the log has no
+ * entry of the call itself.
+ */
+const WAY_OF: Readonly<Record<string, (entry: LoggedEntry) => string>> = {
   'assistant.connected': assistant,
   'assistant.disconnected': (entry) =>
     entry.detail.why === 'token_revoked' ? assistant(entry) : 'Portal',
@@ -29,7 +32,7 @@ export function throughOf(
   const call = o.entries.find(
     (other) => other.requestId === requestId && doorOf(other, o.names) !== undefined,
   );
-  return (call && doorOf(call, o.names)) ?? FACTS[action]?.(entry) ?? 'Portal';
+  return (call && doorOf(call, o.names)) ?? WAY_OF[action]?.(entry) ?? 'Portal';
 }
 
 function doorOf(entry: LoggedEntry, { keys }: AuditNames): string | undefined {

@@ -43,8 +43,8 @@ const PORTAL = {
   export_audit_log: 'Export the audit log',
 } as const;
 
-/** What happened in the gateway itself, through whichever door. */
-const FACTS = {
+/** Changes of the gateway's own data. The portal, the API, assistants and commands can all make them. */
+const GATEWAY_ACTIONS = {
   'api_key.created': 'API key created',
   'api_key.rotated': 'API key rotated',
   'api_key.revoked': 'API key revoked',
@@ -87,7 +87,7 @@ const DOOR_TEXTS: ReadonlyMap<string | undefined, string> = new Map([
 
 const WORDS: ReadonlyMap<string, string> = new Map([
   ...Object.entries(PORTAL).map(([name, words]) => [`portal.${name}`, words] as const),
-  ...Object.entries(FACTS),
+  ...Object.entries(GATEWAY_ACTIONS),
   ...OPERATIONS.map(({ id, summary }) => [`rest.${id}`, summary] as const),
   ...Object.values(TOOLS).map(({ name, title }) => [`mcp.${name}`, title] as const),
 ]);
