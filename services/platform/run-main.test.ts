@@ -13,7 +13,7 @@ function run(start: string): ChildProcess {
   });
 }
 
-async function outcome(child: ChildProcess) {
+async function resultOf(child: ChildProcess) {
   const out: string[] = [];
   const err: string[] = [];
   child.stdout?.on('data', (chunk) => out.push(String(chunk)));
@@ -32,7 +32,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s stops gracefully and ends with status 0',
   async (signal) => {
     const child = run(READY);
-    const ended = outcome(child);
+    const ended = resultOf(child);
     if (child.stdout) await once(child.stdout, 'data');
     child.kill(signal);
     expect(await ended).toEqual({ code: 0, out: 'started\nstopped\n', err: '' });
@@ -53,7 +53,7 @@ test('a Ctrl-C that npm forwards once more still stops gracefully', async () => 
     };
     return { stop };
   }`);
-  const ended = outcome(child);
+  const ended = resultOf(child);
   child.stdout?.on('data', () => child.kill('SIGINT'));
   expect(await ended).toMatchObject({ code: 0, out: 'started\nstopping\nstopped\n' });
 });
@@ -64,7 +64,7 @@ test('a signal during the start ends the process immediately with status 0', asy
     setInterval(() => {}, 1000);
     return new Promise(() => {});
   }`);
-  const ended = outcome(child);
+  const ended = resultOf(child);
   child.stdout?.once('data', () => child.kill('SIGTERM'));
   expect(await ended).toEqual({ code: 0, out: 'starting\n', err: '' });
 });
@@ -78,7 +78,7 @@ test('a signal while modules are loaded ends the process with status 0', async (
   const child = spawn(process.execPath, ['--import', early, '--import', slow, '--eval', '0'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const ended = outcome(child);
+  const ended = resultOf(child);
   child.stdout?.once('data', () => child.kill('SIGTERM'));
   expect(await ended).toEqual({ code: 0, out: 'loading\n', err: '' });
 });
@@ -90,14 +90,14 @@ test('a process that starts others finishes its start before it stops', async ()
     await new Promise((go) => process.once('SIGTERM', () => setTimeout(go)));
     return { stop: async () => { clearInterval(keep); console.log('stopped'); } };
   }, { finishStart: true }`);
-  const ended = outcome(child);
+  const ended = resultOf(child);
   child.stdout?.once('data', () => child.kill('SIGTERM'));
   expect(await ended).toEqual({ code: 0, out: 'starting\nstopped\n', err: '' });
 });
 
 test('an error at the start ends with status 1 and one line with the reason', async () => {
   const child = run(`async () => { throw new Error('no port', { cause: new Error('in use') }); }`);
-  expect(await outcome(child)).toEqual({ code: 1, out: '', err: 'part: no port: in use\n' });
+  expect(await resultOf(child)).toEqual({ code: 1, out: '', err: 'part: no port: in use\n' });
 });
 
 test('an unhandled rejection ends the process too', async () => {
@@ -105,7 +105,7 @@ test('an unhandled rejection ends the process too', async () => {
     setTimeout(() => Promise.reject(new Error('lost')), 1);
     return { stop: async () => {} };
   }`);
-  expect(await outcome(child)).toMatchObject({ code: 1, err: 'part: lost\n' });
+  expect(await resultOf(child)).toMatchObject({ code: 1, err: 'part: lost\n' });
 });
 
 test('a second signal ends a stop that hangs', async () => {
@@ -114,7 +114,7 @@ test('a second signal ends a stop that hangs', async () => {
     setInterval(() => {}, 1000);
     return { stop: () => new Promise(() => { console.log('stopping'); }) };
   }`);
-  const ended = outcome(child);
+  const ended = resultOf(child);
   child.stdout?.once('data', () => child.kill('SIGTERM'));
   child.stdout?.on('data', (chunk) => {
     if (String(chunk).includes('stopping')) child.kill('SIGTERM');

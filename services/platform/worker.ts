@@ -123,11 +123,11 @@ export function createLoop({
 
   async function run(next: Step): Promise<void> {
     try {
-      const outcome = await next(stopping.signal);
+      const result = await next(stopping.signal);
       outage.end();
       notBefore = performance.now() + gapMs;
-      if (outcome === 'done') stopping.abort();
-      else wake(outcome === 'again' ? 0 : outcome === 'idle' ? idleMs : outcome);
+      if (result === 'done') stopping.abort();
+      else wake(result === 'again' ? 0 : result === 'idle' ? idleMs : result);
     } catch (error) {
       if (stopping.signal.aborted) return;
       notBefore = performance.now() + outage.pauseAfter(error);

@@ -10,37 +10,37 @@ describe('in-process bus', () => {
   test('publish resolves only after every group has handled the record', async () => {
     const bus = createInProcessBus();
     const gate = Promise.withResolvers<void>();
-    const facts: string[] = [];
+    const order: string[] = [];
     await bus.subscribe({ group: 'quick', topics: ['t'], handle: async () => {} });
     await bus.subscribe({
       group: 'slow',
       topics: ['t'],
       handle: async () => {
         await gate.promise;
-        facts.push('handled');
+        order.push('handled');
       },
     });
-    const published = bus.publish('t', one).then(() => facts.push('published'));
+    const published = bus.publish('t', one).then(() => order.push('published'));
     gate.resolve();
     await published;
-    expect(facts).toEqual(['handled', 'published']);
+    expect(order).toEqual(['handled', 'published']);
     await bus.close();
   });
 
   test('publish waits for an expected group that has not subscribed yet', async () => {
     const bus = createInProcessBus({ groups: [{ group: 'late', topics: ['t'] }] });
-    const facts: string[] = [];
-    const published = bus.publish('t', one).then(() => facts.push('published'));
-    facts.push('subscribed');
+    const order: string[] = [];
+    const published = bus.publish('t', one).then(() => order.push('published'));
+    order.push('subscribed');
     await bus.subscribe({
       group: 'late',
       topics: ['t'],
       handle: async () => {
-        facts.push('handled');
+        order.push('handled');
       },
     });
     await published;
-    expect(facts).toEqual(['subscribed', 'handled', 'published']);
+    expect(order).toEqual(['subscribed', 'handled', 'published']);
     await bus.close();
   });
 

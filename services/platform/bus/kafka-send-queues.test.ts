@@ -3,15 +3,15 @@ import { createSendQueues, type PartitionBatch } from './kafka-send-queues.ts';
 
 /** Queues, and the result of each record: its text after an acknowledgement, otherwise the error. */
 function queues() {
-  const outcomes: string[] = [];
+  const results: string[] = [];
   const all = createSendQueues();
   const add = (partition: number, text: string, bytes = text.length) =>
     all.add(partition, {
       record: { key: text, value: Buffer.alloc(bytes), headers: {} },
-      resolve: () => outcomes.push(text),
-      reject: (error) => outcomes.push(`${text}: ${String(error)}`),
+      resolve: () => results.push(text),
+      reject: (error) => results.push(`${text}: ${String(error)}`),
     });
-  return { ...all, add, outcomes };
+  return { ...all, add, results };
 }
 const texts = (batches: readonly PartitionBatch[]) =>
   batches.map(({ partition, records }) => [partition, ...records.map(({ record }) => record.key)]);
@@ -28,7 +28,7 @@ test('one send carries the waiting records of all partitions, each in order', ()
 });
 
 test('a partition in flight is not ready until its batch is sent', () => {
-  const { add, take, ready, sent, isProven, outcomes } = queues();
+  const { add, take, ready, sent, isProven, results } = queues();
   add(0, 'a');
   const [batch] = take(ready());
   add(0, 'b');
@@ -36,19 +36,19 @@ test('a partition in flight is not ready until its batch is sent', () => {
   expect(isProven(0)).toBe(false);
   if (batch) sent(batch);
   expect(isProven(0)).toBe(true);
-  expect(outcomes).toEqual(['a']);
+  expect(results).toEqual(['a']);
   expect(ready()).toEqual([0]);
 });
 
 test('records behind a failed batch fail with it, those of other partitions do not', () => {
-  const { add, take, ready, sent, failed, isProven, outcomes } = queues();
+  const { add, take, ready, sent, failed, isProven, results } = queues();
   add(0, 'a');
   add(1, 'b');
   const [first, second] = take(ready());
   add(0, 'c');
   if (first) failed(first, 'lost');
   if (second) sent(second);
-  expect(outcomes).toEqual(['a: lost', 'c: lost', 'b']);
+  expect(results).toEqual(['a: lost', 'c: lost', 'b']);
   expect([isProven(0), isProven(1)]).toEqual([false, true]);
   add(0, 'd');
   expect(texts(take(ready()))).toEqual([[0, 'd']]);
