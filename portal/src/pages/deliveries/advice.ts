@@ -1,5 +1,5 @@
 import { adviceForError } from './error-advice.ts';
-import { isComplete, isSuccess, type Outcome } from './result.ts';
+import { type AttemptResult, isComplete, isSuccess } from './result.ts';
 
 /** What the receiver's system says with a status, and what to do then, by the lowest and the highest status. */
 const ANSWERS: readonly (readonly [from: number, to: number, says: string, advice: string])[] = [
@@ -28,17 +28,17 @@ function answerTo(status: number) {
 }
 
 /** How an attempt ended, in a sentence, such as `No answer: connection refused`. */
-export function answerText(outcome: Outcome): string {
-  const { status, error } = outcome;
-  if (isSuccess(outcome)) return `The receiver accepted it (${status})`;
-  if (!isComplete(outcome)) return `No ${status > 0 ? 'complete ' : ''}answer: ${error}`;
+export function answerText(result: AttemptResult): string {
+  const { status, error } = result;
+  if (isSuccess(result)) return `The receiver accepted it (${status})`;
+  if (!isComplete(result)) return `No ${status > 0 ? 'complete ' : ''}answer: ${error}`;
   return `The receiver's system says that ${answerTo(status)?.[2]} (${status})`;
 }
 
 /** What the reader can check, by the error or by the status of the response; empty when nothing is wrong. */
-export function adviceOf(outcome: Outcome): string {
-  if (isSuccess(outcome)) return '';
-  const { status, error } = outcome;
-  if (!isComplete(outcome)) return adviceForError(error, status > 0);
+export function adviceOf(result: AttemptResult): string {
+  if (isSuccess(result)) return '';
+  const { status, error } = result;
+  if (!isComplete(result)) return adviceForError(error, status > 0);
   return answerTo(status)?.[3] ?? '';
 }

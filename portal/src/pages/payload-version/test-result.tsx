@@ -1,5 +1,5 @@
 import type { Webhook } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { TestOutcome } from '../deliveries/test-outcome.tsx';
+import { TestDeliveryResult } from '../deliveries/test-delivery-result.tsx';
 import type { VersionTests } from './version-tests.ts';
 
 /** What became of the last test of a webhook in a version, also if a colleague sent it. */
@@ -13,5 +13,5 @@ export function TestResult(o: {
   const delivery = byWebhook.get(o.webhook.id);
   // The log keeps a delivery for 30 days.
   if (!delivery) return <>not tested in the last 30 days</>;
-  return <TestOutcome delivery={delivery} withoutLink={o.withoutLink ?? false} />;
+  return <TestDeliveryResult delivery={delivery} withoutLink={o.withoutLink ?? false} />;
 }

@@ -2,7 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import { PayloadVersionService } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { useSession } from '../../session/session.tsx';
-import { isBeingSent, TEST_REFRESH_MS } from '../deliveries/test-outcome.tsx';
+import { isBeingSent, TEST_REFRESH_MS } from '../deliveries/test-delivery-result.tsx';
 
 /** The last tests in one version. */
 export interface VersionTests {

@@ -4,7 +4,11 @@ import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { adviceOf, answerText } from '../deliveries/advice.ts';
 import { isSuccess } from '../deliveries/result.ts';
-import { isBeingSent, TEST_REFRESH_MS, TestOutcome } from '../deliveries/test-outcome.tsx';
+import {
+  isBeingSent,
+  TEST_REFRESH_MS,
+  TestDeliveryResult,
+} from '../deliveries/test-delivery-result.tsx';
 
 /** How often a test is read that waits for other deliveries of its webhook. Milliseconds. */
 const LATER_MS = 15_000;
@@ -89,7 +93,7 @@ function Result(o: { readonly of: Delivery; readonly isSaid: boolean }) {
           {state === 'waiting' && ' The service tries it again, like a real event.'}
         </div>
       )}
-      An example of <Code>{trigger}</Code>: <TestOutcome delivery={delivery} />
+      An example of <Code>{trigger}</Code>: <TestDeliveryResult delivery={delivery} />
     </>
   );
 }

@@ -17,11 +17,14 @@ export function isBeingSent({ state, lastAttempt, occurredAt }: Delivery): boole
 }
 
 /** What became of a test event, such as `accepted (HTTP 200) on …`, with a link to its delivery. */
-export function TestOutcome(o: { readonly delivery: Delivery; readonly withoutLink?: boolean }) {
+export function TestDeliveryResult(o: {
+  readonly delivery: Delivery;
+  readonly withoutLink?: boolean;
+}) {
   const { id: deliveryId, lastAttempt } = o.delivery;
   return (
     <>
-      {outcomeText(o.delivery)}
+      {stateText(o.delivery)}
       {lastAttempt && (
         <>
           {' on '}
@@ -40,7 +43,7 @@ export function TestOutcome(o: { readonly delivery: Delivery; readonly withoutLi
   );
 }
 
-function outcomeText(delivery: Delivery): string {
+function stateText(delivery: Delivery): string {
   const { state, lastAttempt } = delivery;
   if (lastAttempt) {
     const isAccepted = state === 'delivered' || isSuccess(lastAttempt);
