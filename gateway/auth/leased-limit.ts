@@ -92,30 +92,6 @@ export function createLeasedLimit(
   const windows = new Map<string, Window>();
   const counter = sharedCounter(pool, { name, windowS });
 
-  const lease = async (
-    key: string,
-    limit: number,
-    { window, missing }: { window: Window; missing: number },
-  ): Promise<void> => {
-    const requested = Math.max(1, Math.floor(limit / leaseDivisor), missing);
-    const usedAlone = window.alone?.used ?? 0;
-    try {
-      const counted = await withTimeout(counter.consume(key, requested + usedAlone), timeoutMs);
-      const granted = Math.min(
-        requested,
-        Math.max(0, requested - (counted.consumedPoints - limit)),
-      );
-      window.left = granted;
-      window.unleased = Math.max(0, limit - counted.consumedPoints);
-      window.isSpent = granted === 0;
-      window.endsAt = Date.now() + counted.msBeforeNext;
-      window.alone = undefined;
-    } catch (error) {
-      logger.warn({ err: error }, 'rate limit counted by this replica alone');
-      countAlone(window, { limit, windowS });
-    }
-  };
-
   return {
     async take(key, limit, points = 1) {
       let missing = Math.min(points, limit);
@@ -127,7 +103,9 @@ export function createLeasedLimit(
         missing -= used;
         if (missing === 0) return ADMITTED;
         if (window.isSpent) return rejectedFor(window.endsAt - Date.now());
-        window.leasing ??= lease(key, limit, { window, missing }).finally(() => {
+        const requested = Math.max(1, Math.floor(limit / leaseDivisor), missing);
+        const lease = { counter, logger, timeoutMs, windowS, key, limit, requested };
+        window.leasing ??= leasePoints(window, lease).finally(() => {
           window.leasing = undefined;
         });
         await window.leasing;
@@ -145,6 +123,35 @@ export function createLeasedLimit(
     },
     reset: () => windows.clear(),
   };
+}
+
+/** Leases points for a window. While the database is unavailable, this replica counts alone. */
+async function leasePoints(
+  window: Window,
+  o: {
+    readonly counter: RateLimiterPostgres;
+    readonly logger: Logger;
+    readonly timeoutMs: number;
+    readonly windowS: number;
+    readonly key: string;
+    readonly limit: number;
+    readonly requested: number;
+  },
+): Promise<void> {
+  const { limit, requested } = o;
+  const usedAlone = window.alone?.used ?? 0;
+  try {
+    const counted = await withTimeout(o.counter.consume(o.key, requested + usedAlone), o.timeoutMs);
+    const granted = Math.min(requested, Math.max(0, requested - (counted.consumedPoints - limit)));
+    window.left = granted;
+    window.unleased = Math.max(0, limit - counted.consumedPoints);
+    window.isSpent = granted === 0;
+    window.endsAt = Date.now() + counted.msBeforeNext;
+    window.alone = undefined;
+  } catch (error) {
+    o.logger.warn({ err: error }, 'rate limit counted by this replica alone');
+    countAlone(window, { limit, windowS: o.windowS });
+  }
 }
 
 /** Lets this replica count alone until it asks the shared counter again. */

@@ -87,40 +87,13 @@ interface Grant {
  * membership are read again every few seconds.
  */
 export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): PartnerTokenCheck {
-  const keys = createRemoteJWKSet(new URL(oauth.jwksUrl), {
-    timeoutDuration: JWKS_TIMEOUT_MS,
-    [customFetch]: boundedFetch,
-  });
-  const grants = createBoundedCache<Grant>(MAX_CACHED);
-  const installed = createBoundedCache<{
-    readonly shop: { readonly sandbox: boolean } | undefined;
-  }>(MAX_CACHED);
-
+  const grants = createGrantCache(oauth);
+  const installations = createInstallationCache(db, oauth.issuer);
   const people = createPartnerPeople(db, {
     issuer: oauth.issuer,
     cacheMs: INSTALLED_MS,
     maxCached: MAX_CACHED,
   });
-
-  const grantOf = async (token: string): Promise<Grant | RejectionReason> => {
-    const hash = createHash('sha256').update(token).digest('base64');
-    const cached = grants.get(hash);
-    if (cached) return cached;
-    const grant = await verify(token, oauth, keys);
-    if (typeof grant !== 'string')
-      grants.set(hash, grant, (grant.expiresAt + CLOCK_SKEW_S) * 1_000 - Date.now());
-    return grant;
-  };
-
-  /** Returns the shop of a grant; undefined when the shop has not installed the app. */
-  const shopOf = async ({ shopId, clientId }: Grant) => {
-    const key = `${shopId} ${clientId}`;
-    const cached = installed.get(key);
-    if (cached) return cached.shop;
-    const shop = await findInstallation(db, { shopId, clientId, issuer: oauth.issuer });
-    installed.set(key, { shop }, INSTALLED_MS);
-    return shop;
-  };
 
   return {
     async check(token, onRejected) {
@@ -128,9 +101,9 @@ export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): Par
         onRejected?.({ reason, clientId });
       };
       if (token.length > MAX_TOKEN_LENGTH) return reject('malformed');
-      const grant = await grantOf(token);
+      const grant = await grants.grantOf(token);
       if (typeof grant === 'string') return reject(grant);
-      const shop = await shopOf(grant);
+      const shop = await installations.shopOf(grant);
       if (!shop) return reject('app not installed', grant.clientId);
       const { person } = grant;
       const isPermitted = person === null || (await people.mayConnect(grant.shopId, person));
@@ -148,8 +121,49 @@ export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): Par
     clear() {
       grants.clear();
       people.clear();
-      installed.clear();
+      installations.clear();
     },
+  };
+}
+
+/** Creates the cache of the grants of valid tokens, by the hash of the token. */
+function createGrantCache(oauth: PartnerOAuth) {
+  const keys = createRemoteJWKSet(new URL(oauth.jwksUrl), {
+    timeoutDuration: JWKS_TIMEOUT_MS,
+    [customFetch]: boundedFetch,
+  });
+  const grants = createBoundedCache<Grant>(MAX_CACHED);
+  return {
+    /** Returns the grant of a token, or why the token is not valid. */
+    async grantOf(token: string): Promise<Grant | RejectionReason> {
+      const hash = createHash('sha256').update(token).digest('base64');
+      const cached = grants.get(hash);
+      if (cached) return cached;
+      const grant = await verify(token, oauth, keys);
+      if (typeof grant !== 'string')
+        grants.set(hash, grant, (grant.expiresAt + CLOCK_SKEW_S) * 1_000 - Date.now());
+      return grant;
+    },
+    clear: () => grants.clear(),
+  };
+}
+
+/** Creates the cache that says which shops have installed which apps. */
+function createInstallationCache(db: Queryable, issuer: string) {
+  const installed = createBoundedCache<{
+    readonly shop: { readonly sandbox: boolean } | undefined;
+  }>(MAX_CACHED);
+  return {
+    /** Returns the shop of a grant; undefined when the shop has not installed the app. */
+    async shopOf({ shopId, clientId }: Grant) {
+      const key = `${shopId} ${clientId}`;
+      const cached = installed.get(key);
+      if (cached) return cached.shop;
+      const shop = await findInstallation(db, { shopId, clientId, issuer });
+      installed.set(key, { shop }, INSTALLED_MS);
+      return shop;
+    },
+    clear: () => installed.clear(),
   };
 }
 

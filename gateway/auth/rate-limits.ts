@@ -71,6 +71,20 @@ const UNAVAILABLE: Admission = {
 };
 
 /**
+ * Returns the admissions of a group of requests that used up a window. The points that were left admit the first
+ * requests of the group. When this process knows that the key is used up, the library returns no count.
+ */
+function admissionsOf(
+  { consumedPoints, msBeforeNext }: RateLimiterRes,
+  { points, count }: { readonly points: number; readonly count: number },
+): readonly Admission[] {
+  const rejected = rejectedFor(msBeforeNext);
+  const left = Math.max(0, points - (consumedPoints - count));
+  const admitted = consumedPoints > points ? left : 0;
+  return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : rejected));
+}
+
+/**
  * Creates a limit that is exact over all replicas. It costs one statement for each request, or for each group of
  * concurrent requests of a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls.
  * When a key has used up its window, its requests are rejected without a statement.
@@ -109,12 +123,7 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
       if (!(error instanceof RateLimiterRes)) return new Array(count).fill(UNAVAILABLE);
       usedUp.set(key, true, error.msBeforeNext);
       noteRest(key, error);
-      const rejected = rejectedFor(error.msBeforeNext);
-      // The points that were left admit the first requests of the group. When this process knows that the key is used
-      // up, the library returns no count.
-      const left = Math.max(0, o.points - (error.consumedPoints - count));
-      const admitted = error.consumedPoints > o.points ? left : 0;
-      return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : rejected));
+      return admissionsOf(error, { points: o.points, count });
     }
   };
   const coalesced = createCoalescer((key, count) => countWith(sharedLimiter, key, count));

@@ -51,27 +51,8 @@ export function portalGuard(o: GuardParts): RequestHandler {
   return async (req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     const exchange = o.exchangeOf(res);
-    if (req.method !== 'POST') {
-      res.setHeader('Allow', 'POST');
-      return reject(res, {
-        status: 405,
-        code: Code.Unimplemented,
-        text: 'Calls are POST requests.',
-      });
-    }
-    if (!o.paths.has(req.path)) {
-      return reject(res, {
-        status: 404,
-        code: Code.Unimplemented,
-        text: 'There is no such method.',
-      });
-    }
-    exchange.operation = `portal${req.path}`;
-    if (!isSameOrigin(req, ownOrigin)) {
-      exchange.rejection = { reason: 'origin' satisfies RejectionReason };
-      const text = "Only the portal's own page may call this.";
-      return reject(res, { status: 403, code: Code.PermissionDenied, text });
-    }
+    const refusal = refusalOf(req, exchange, { paths: o.paths, ownOrigin });
+    if (refusal) return reject(res, refusal);
     try {
       const session = await sessionOf(o, req);
       if (!session) {
@@ -108,6 +89,26 @@ export function portalGuard(o: GuardParts): RequestHandler {
       reject(res, unavailable());
     }
   };
+}
+
+/** Returns why a request is no call by the portal's own page; undefined when it is one. */
+function refusalOf(
+  req: Request,
+  exchange: Exchange,
+  { paths, ownOrigin }: { readonly paths: ReadonlySet<string>; readonly ownOrigin: string },
+): Refusal | undefined {
+  if (req.method !== 'POST') {
+    const text = 'Calls are POST requests.';
+    return { status: 405, code: Code.Unimplemented, text, allow: 'POST' };
+  }
+  if (!paths.has(req.path)) {
+    return { status: 404, code: Code.Unimplemented, text: 'There is no such method.' };
+  }
+  exchange.operation = `portal${req.path}`;
+  if (isSameOrigin(req, ownOrigin)) return undefined;
+  exchange.rejection = { reason: 'origin' satisfies RejectionReason };
+  const text = "Only the portal's own page may call this.";
+  return { status: 403, code: Code.PermissionDenied, text };
 }
 
 async function sessionOf(
@@ -163,6 +164,8 @@ interface Refusal {
   readonly code: Code;
   readonly text: string;
   readonly retryAfterS?: number;
+  /** The allowed method, for the header `Allow`. */
+  readonly allow?: string;
 }
 
 function unavailable(): Refusal {
@@ -171,7 +174,8 @@ function unavailable(): Refusal {
 }
 
 /** Answers as the Connect protocol does (Connect, Error End-Stream: unary errors are JSON). */
-function reject(res: Response, { status, code, text, retryAfterS }: Refusal): void {
+function reject(res: Response, { status, code, text, retryAfterS, allow }: Refusal): void {
+  if (allow !== undefined) res.setHeader('Allow', allow);
   if (retryAfterS !== undefined) res.setHeader('Retry-After', String(retryAfterS));
   res.status(status).json({ code: codeToString(code), message: text });
   res.req.resume();
