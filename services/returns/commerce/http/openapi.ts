@@ -41,19 +41,6 @@ const SIGNED_HEADERS = [
 
 /** The OpenAPI document of the protocol between this service and a merchant's endpoint. */
 export function commerceDocument(): object {
-  const requests = Object.entries(REQUEST_DATA).map(([type, data]) => ({
-    title: TITLES[type as keyof typeof TITLES],
-    ...schemaOf(
-      z.strictObject({
-        type: z.literal(type).describe('What is requested'),
-        version: z.string().describe('The version of this protocol'),
-        sent_at: z.iso.datetime({ offset: true }).describe('When the request was sent'),
-        shop_id: z.int().min(1).describe('The shop'),
-        sandbox: z.boolean().describe('True for a sandbox shop and for checks: move no money'),
-        data: data.describe('The request'),
-      }),
-    ),
-  }));
   return {
     openapi: '3.1.0',
     info: {
@@ -75,32 +62,50 @@ export function commerceDocument(): object {
       { name: 'Events', description: 'What you report to the returns service' },
     ],
     paths: {
-      '/': {
-        post: {
-          operationId: 'requestEffect',
-          tags: ['Effects'],
-          summary: 'Make or find an effect',
-          description: 'A request is signed. A repeated key gets the first answer.',
-          parameters: [
-            ...SIGNED_HEADERS,
-            {
-              ...header(
-                'idempotency-key',
-                'The same as `data.key`; not with `effect.list` and `order.find`',
-              ),
-              required: false,
-            },
-          ],
-          requestBody: {
-            required: true,
-            content: {
-              'application/json': { schema: { oneOf: requests }, ...byType(REQUEST_EXAMPLES) },
-            },
-          },
-          responses: effectResponses(),
+      '/': effectsPath(),
+      '/commerce/events/{shop_id}': eventsPath(),
+    },
+  };
+}
+
+/** The path of a merchant's endpoint, to which the returns service sends its requests. */
+function effectsPath() {
+  const requests = Object.entries(REQUEST_DATA).map(([type, data]) => ({
+    title: TITLES[type as keyof typeof TITLES],
+    ...schemaOf(
+      z.strictObject({
+        type: z.literal(type).describe('What is requested'),
+        version: z.string().describe('The version of this protocol'),
+        sent_at: z.iso.datetime({ offset: true }).describe('When the request was sent'),
+        shop_id: z.int().min(1).describe('The shop'),
+        sandbox: z.boolean().describe('True for a sandbox shop and for checks: move no money'),
+        data: data.describe('The request'),
+      }),
+    ),
+  }));
+  return {
+    post: {
+      operationId: 'requestEffect',
+      tags: ['Effects'],
+      summary: 'Make or find an effect',
+      description: 'A request is signed. A repeated key gets the first answer.',
+      parameters: [
+        ...SIGNED_HEADERS,
+        {
+          ...header(
+            'idempotency-key',
+            'The same as `data.key`; not with `effect.list` and `order.find`',
+          ),
+          required: false,
+        },
+      ],
+      requestBody: {
+        required: true,
+        content: {
+          'application/json': { schema: { oneOf: requests }, ...byType(REQUEST_EXAMPLES) },
         },
       },
-      '/commerce/events/{shop_id}': eventsPath(),
+      responses: effectResponses(),
     },
   };
 }
