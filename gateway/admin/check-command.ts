@@ -20,7 +20,7 @@ interface CheckOptions extends ShopOption {
 
 /** The order of the requests, when the caller names none. It need not exist. */
 const TEST_ORDER = { id: 1n, name: '#1' };
-/** Longer than the longest check. Milliseconds. */
+/** Time limit of the call. It is longer than the longest check. Milliseconds. */
 const CHECK_MS = 120_000;
 
 /** `commerce check`: asks a merchant's endpoint the questions of docs/commerce.md. */

@@ -11,7 +11,10 @@ export function explain(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Such as a refused password or certificate, which no start of the system mends. */
+/**
+ * Returns the text of an error in brackets. A rejected password or certificate must be visible, because starting the
+ * system again does not help.
+ */
 function reasonOf(error: unknown): string {
   return error instanceof Error && error.message ? ` (${error.message})` : '';
 }

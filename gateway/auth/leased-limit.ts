@@ -13,7 +13,7 @@ const TIMEOUT_MS = 1_500;
 const RETRY_MS = 60_000;
 /** Maximum number of windows in memory. Above it, the oldest window is dropped. */
 const MAX_WINDOWS = 50_000;
-/** Larger than any limit. The library then only counts and never rejects. */
+/** The limit for the library. It is larger than any limit of ours, so the library only counts and never rejects. */
 const UNLIMITED = 2_000_000_000;
 
 interface Window {

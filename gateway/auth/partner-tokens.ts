@@ -61,8 +61,8 @@ const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
  */
 const TYPES: readonly (string | undefined)[] = ['at+jwt', 'jwt', undefined];
 /**
- * Maximum length of a token. A longer one is rejected before its signature is checked; usual tokens have a few hundred
- * characters.
+ * Maximum length of a token. A longer token is rejected before its signature is checked; usual tokens have a few
+ * hundred characters.
  */
 const MAX_TOKEN_LENGTH = 8_192;
 

@@ -25,9 +25,12 @@ export interface ShopifyInstallDependencies {
 }
 
 const CALLBACK = '/commerce/shopify/callback';
-/** As long as an install link is valid. Seconds. */
+/** Lifetime of the cookie. An install link is valid for the same time. Seconds. */
 const COOKIE_S = 15 * 60;
-/** Longer than the returns service waits for Shopify. Milliseconds. */
+/**
+ * Time limit of the call that completes an install. It is longer than the returns service waits for Shopify.
+ * Milliseconds.
+ */
 const COMPLETE_MS = 15_000;
 
 /**

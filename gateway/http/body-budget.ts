@@ -4,11 +4,11 @@ import { tooManyBytes, unavailable } from '../errors.ts';
 
 /** Maximum bytes of request bodies (or responses) in memory at one time. */
 export interface BodyBudgetSizes {
-  /** For all requests of the process. */
+  /** The budget of all requests of the process together. */
   readonly process: number;
-  /** For all callers of one shop together. */
+  /** The budget of all callers of one shop together. */
   readonly shop: number;
-  /** For one caller; at least the largest body of an operation. */
+  /** The budget of one caller; at least the largest body of an operation. */
   readonly caller: number;
 }
 
@@ -24,7 +24,7 @@ export const BODY_BUDGET: BodyBudgetSizes = {
   caller: 32 * MIB,
 };
 
-/** Maximum size of a response. A larger one is never sent, even when nothing else is in memory. Bytes. */
+/** Maximum size of a response. A larger response is never sent, even when nothing else is in memory. Bytes. */
 export const RESPONSE_BYTES_MAX = 56 * MIB;
 
 /** Responses count until the client has read them. A shop may have two of the largest responses. */

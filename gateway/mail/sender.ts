@@ -39,7 +39,10 @@ const EVERY_MS = 10_000;
 /** Mails that one step sends at the same time. */
 const PARALLEL = 5;
 const MINUTE_MS = 60_000;
-/** About two days. Greylisting ends after minutes; an outage of a mail server may last for a day. */
+/**
+ * The pauses between tries, about two days together. Greylisting ends after minutes; an outage of a mail server may
+ * last for a day.
+ */
 const PAUSES_MS = [1, 5, 15, 60, 180, 360, 720, 1_440].map((minutes) => minutes * MINUTE_MS);
 
 /** A result is written for half of the lease; sending used the rest. Then another process ends the mail as unknown. */

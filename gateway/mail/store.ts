@@ -22,7 +22,10 @@ export interface Mail {
 /** How a mail ended. `unknown`: a server may have it. `dropped`: the recipient is no longer a member of the shop. */
 export type Ending = 'sent' | 'failed' | 'unknown' | 'dropped';
 
-/** Longer than {@link SEND_MS} with the statements around it. Milliseconds. */
+/**
+ * Length of the lease of a mail. It is longer than {@link SEND_MS} and the statements before and after it.
+ * Milliseconds.
+ */
 export const LEASE_MS = 180_000;
 const MAX_ERROR = 500;
 

@@ -8,7 +8,10 @@ import { listedAs } from './result-schema.ts';
 
 /** Arguments and results that several tools share. Error texts follow the name of the argument. */
 
-/** Less than `PAGE_MAX` of the API, because an assistant reads a whole page into its context. */
+/**
+ * Maximum number of entries on a page. It is less than `PAGE_MAX` of the API, because an assistant reads a whole page
+ * into its context.
+ */
 const TOOL_PAGE_MAX = 50;
 const TOOL_PAGE_DEFAULT = 20;
 const TRIGGER_MAX = 50;

@@ -116,7 +116,7 @@ async function handleLegacy({
   return rpcError(400, { code: RPC.invalidRequest, message: text, id: idOf(message) });
 }
 
-/** Longer than any tool call. Milliseconds. */
+/** Time limit of a request. It is longer than any tool call. Milliseconds. */
 const TIMEOUT_MS = 60_000;
 
 /**

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 const SIZE = 3;
-/** Above the limit of a form. If the gateway read it, the status would be 413. */
+/** A form above the size limit. If the gateway read it, the status would be 413. */
 const TOO_LARGE = `email=${'a'.repeat(100_000)}`;
 
 let stack: SignInStack;

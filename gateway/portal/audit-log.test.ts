@@ -27,7 +27,7 @@ afterAll(() => under.stop());
 const newOwner = async (): Promise<PortalPerson> =>
   portalPerson(under, { shopId: await under.newShop(), role: 'owner' });
 
-/** The entries that a text finds, newest first, once there is one with this outcome. */
+/** Waits until one of the entries with the text has this outcome. Returns the entries, newest first. */
 async function found(owner: PortalPerson, text: string, outcome = '') {
   const audit = owner.client(AuditService);
   let entries: Awaited<ReturnType<typeof audit.listAuditEntries>>['entries'] = [];

@@ -14,7 +14,7 @@ const NONCE_PLACEHOLDER = '__CSP_NONCE__';
 
 /** Names of assets have a hash of their content, so a browser never asks for one again. */
 const IMMUTABLE = 'public, max-age=31536000, immutable';
-/** For the icon and other files without a hash. */
+/** The `Cache-Control` header of the icon and of other files without a hash. */
 const ONE_HOUR = 'public, max-age=3600';
 
 const TYPES: Readonly<Record<string, string>> = {

@@ -16,7 +16,10 @@ export interface SessionCookie {
 /** 32 random bytes in base64url. */
 const ID = /^[A-Za-z0-9_-]{43}$/;
 
-/** As long as a browser may stay signed in at the identity provider. Seconds. */
+/**
+ * Lifetime of the cookie that says that the user signed out. A browser may stay signed in at the identity provider for
+ * this time. Seconds.
+ */
 const SIGNED_OUT_S = 30 * 86_400;
 
 /**

@@ -12,7 +12,7 @@ import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-
 import { until } from '../../test/kit/until.ts';
 
 const MIB = 1024 * 1024;
-/** More than the kernel buffers for a client that does not read. */
+/** Size of a response. It is more than the kernel buffers for a client that does not read. */
 const RESPONSE_BYTES = 16 * MIB;
 const UNREAD_BYTES = 4 * MIB;
 let under: TestGateway;

@@ -63,7 +63,8 @@ export async function readInput(
   for (const hint of ignoredFields(operation.id, json)) addHint(res, hint);
   const result = validateBody(operation.id, version, json);
   if (result.ok) return result.value;
-  // In some APIs an update keeps every field that it does not contain. In this API it keeps only optional fields.
+  // In some APIs an update keeps every field that it does not contain. In this API an update keeps only optional
+  // fields.
   if (operation.method === 'PUT' && /^\w+ is required\.$/.test(result.message)) {
     const needed = requiredFields(operation.id);
     addHint(res, `an update needs ${needed.length > 1 ? 'all of ' : ''}${needed.join(', ')}`);

@@ -25,7 +25,10 @@ ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 `;
 
-/** The style of pages with a form or a message. They have one column, and buttons that are large enough for touch. */
+/**
+ * The style of pages with a form or a message. These pages have one column, and buttons that are large enough for
+ * touch.
+ */
 export const STYLE = `${COMMON_STYLE}
 body { min-height: 100dvh; padding: 1.5rem 1rem; display: grid; place-items: center; }
 main { width: 100%; max-width: 26rem; padding: 2rem; }

@@ -79,7 +79,9 @@ const READS: ReadonlySet<string> = new Set([
     .map(({ name }) => `mcp.${name}`),
 ]);
 
-/** By which way an action was done, where the same words exist for the portal. */
+/**
+ * Texts after the words of an action of the API or of an assistant, when an action of the portal has the same words.
+ */
 const DOOR_TEXTS: ReadonlyMap<string | undefined, string> = new Map([
   ['rest', ' (API)'],
   ['mcp', ' (assistant)'],

@@ -29,7 +29,7 @@ import {
 import { attemptView, countView, deliveryView } from '../views/delivery.ts';
 
 const STATE = enumText(DeliveryStateSchema);
-/** Longer than any webhook-id or event id. Characters. */
+/** Maximum length of a search text. It is longer than any webhook-id or event id. Characters. */
 const MAX_SEARCH = 100;
 
 /** The methods about deliveries. */

@@ -107,7 +107,7 @@ function differs(payload: object, versions: readonly string[]): boolean {
   return !isDeepStrictEqual(one, other);
 }
 
-/** Longer than any version. Characters. */
+/** Maximum length of a version in a request. It is longer than any version. Characters. */
 const MAX_VERSION = 20;
 
 /** The versions that payloads can have today. */
