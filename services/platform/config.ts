@@ -260,7 +260,8 @@ export const identityShape = {
 /** Limits of the load on a process that serves gRPC calls. */
 const loadShape = {
   MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
-    // More than a gateway admits in a burst. Gateways should reject first, because their rejections cost less.
+    // The default is more than a gateway admits in a burst. Gateways should reject first, because their rejections cost
+    // less.
     .default(512)
     .describe(
       'Maximum number of reads in flight, and of other calls in flight; further calls are rejected',

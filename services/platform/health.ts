@@ -10,7 +10,7 @@ import { within } from './within.ts';
 /** Time limit of a check. A probe must respond before its caller times out. Milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
-/** For this time, the probes of many clients share one query. Milliseconds. */
+/** For this time, the probes of all clients share the result of one query. Milliseconds. */
 const PROBE_CACHE_MS = 250;
 
 /**

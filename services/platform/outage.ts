@@ -99,7 +99,10 @@ function isServerOutage({ code = '', routine = '' }: pg.DatabaseError): boolean 
   return OUTAGE_ROUTINES.get(code)?.has(routine) ?? false;
 }
 
-/** Codes of errors that are about the session: its primary, its search path, its prepared statements. */
+/**
+ * Codes of errors that concern only one session: its server is read-only, or its search path or prepared statements are
+ * wrong.
+ */
 const SESSION_CODES: ReadonlySet<string> = new Set([
   READ_ONLY,
   ...WRONG_SCHEMA,

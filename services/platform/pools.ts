@@ -6,11 +6,14 @@ import type { Telemetry } from './telemetry.ts';
 
 /** The connections of a service. */
 export interface Pools {
-  /** For calls. The statements of a caller that has disconnected are cancelled. See `serveCallers`. */
+  /** The connections for calls. The statements of a caller that has disconnected are cancelled. See `serveCallers`. */
   readonly pool: pg.Pool;
-  /** For all other work. Calls cannot use up its connections. */
+  /** The connections for all other work. Calls cannot use up its connections. */
   readonly backgroundPool: pg.Pool;
-  /** For the relay and the consumers, which repeat a few statements. Each is planned once for each connection. */
+  /**
+   * The connections for the relay and the consumers, which repeat a few statements. Each is planned once for each
+   * connection.
+   */
   readonly streamPool: pg.Pool;
 }
 

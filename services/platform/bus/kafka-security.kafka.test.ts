@@ -25,7 +25,7 @@ const others = createAuthority('others');
 const folder = mkdtempSync(join(tmpdir(), 'rms-kafka-security-'));
 const file = (name: string) => join(folder, name);
 
-/** Beside the plain listener, which the broker itself uses. */
+/** The listeners of the test. The broker itself uses another one, without encryption. */
 const LISTENERS = ['SECURE', 'MUTUAL', 'ELSEWHERE', 'EXPIRED'] as const;
 type Listener = (typeof LISTENERS)[number];
 

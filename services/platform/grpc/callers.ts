@@ -59,7 +59,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(FraudService, 'createReport', 'getReport', 'listCategories'),
     ...rpcs(CartsService, 'createCart', 'getCart'),
     ...WebhooksService.methods,
-    // For the sweep of webhooks, which finds events that Kafka lost.
+    // The sweep of webhooks calls these methods, to find events that Kafka lost.
     ...EventsService.methods,
   ],
   returns: [...rpcs(DestinationsService, 'getDestination'), ...EventsService.methods],
