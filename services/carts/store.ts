@@ -87,7 +87,7 @@ export async function findCart(
   return rows[0] && toCart(rows[0], token);
 }
 
-/** For how long after a release processes of the previous release may still insert tokens without hashing them. */
+/** For this time after a release, processes of the previous release may still insert tokens without hashing them. */
 const ROLLOUT_HOURS = 1;
 
 /** Hashes the tokens of carts that a process of the previous release inserted. */

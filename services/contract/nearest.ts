@@ -1,4 +1,4 @@
-/** Of longer names only this beginning is compared. Characters. */
+/** Only this many characters at the beginning of a name are compared. Characters. */
 const COMPARED_MAX = 60;
 /**
  * Two names are similar when this many characters at their beginnings are equal, as in `updated_since` and

@@ -97,7 +97,7 @@ describe('when returns does not take over an inspection', () => {
     const { shopId, lines } = bench.shopWithLines(3);
     bench.returns.failWith = Code.Unavailable;
     await refusal(assessAll(shopId, lines));
-    // Longer than the attempts after which a line counts as rejected and is claimed alone.
+    // Fail more often than the number of attempts after which a line counts as rejected and is claimed alone.
     await failAgain(shopId, 4);
     bench.returns.failWith = undefined;
     await until(async () => (await bench.pendingOf(shopId)) === 0);

@@ -67,7 +67,7 @@ interface Handover {
   readonly token: bigint;
 }
 
-/** Longer than the timeout of a call to returns. Milliseconds. */
+/** Length of the lease of a handover. It is longer than the timeout of a call to returns. Milliseconds. */
 const LEASE_MS = 15_000;
 
 /**

@@ -12,8 +12,8 @@ import type { Changer, ReturnStore } from './store/return-store.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
 
 /**
- * Maximum number of returns in one transaction, because all of them are in memory. When they are large, there are
- * fewer.
+ * Maximum number of returns in one transaction, because all of them are in memory. A transaction has fewer when they
+ * are large.
  */
 const BATCH = 50;
 

@@ -57,7 +57,7 @@ export function viewFields<Source extends { readonly none: string }>() {
       ),
       read: (source) => plain(read(source)),
     }),
-    /** A decimal amount. An absent one becomes zero. */
+    /** A decimal amount. An absent amount becomes zero. */
     amount: (
       meaning: string,
       read: (source: Source) => string | undefined,

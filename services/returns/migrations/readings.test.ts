@@ -120,7 +120,7 @@ test('no refund changes; shipping includes its tax, and is the total of the line
     await insertOld(two, { shipping: 3, tax: 0 }),
     await insertOld([{ shipping: 0, tax: 0.5 }], { shipping: 0, tax: 0 }),
   ];
-  // With all later migrations, because the code reads columns that they add.
+  // Run all later migrations too, because the code reads columns that they add.
   await bring(migrations().filter((file) => file >= NEW));
   expect(await amountsOf(followed)).toEqual({
     refund: '24.50',

@@ -106,7 +106,7 @@ test.each([3 * DAY_MS, -3 * DAY_MS])(
       await until(async () => (await failuresOf(waiting)) === 1);
       await requestProcessing(db.pool, sound);
       await until(async () => (await triggersOf(db.pool, sound)).includes('return.closed'));
-      // The worker has searched for due jobs since, so it would have run a retry that it considered due.
+      // Since then the worker has searched for due jobs, so it would have run the retry if it were due.
       expect(await failuresOf(waiting)).toBe(1);
       expect((await commerce.ordersOf(waiting.id)).refunds).toEqual([]);
     } finally {

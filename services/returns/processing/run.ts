@@ -100,7 +100,7 @@ async function fulfil(
   await closeReturn(store, { job, restockMode, giftCardsAreExternal, location });
 }
 
-/** Notes which step is requested while `work` runs. It is needed when the request fails. */
+/** Notes which step is requested while `work` runs, for the case that the request fails. */
 async function requesting<T>(
   progress: Progress,
   { step, commerce }: { readonly step: Step; readonly commerce: CommerceProvider },

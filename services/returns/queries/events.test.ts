@@ -89,7 +89,7 @@ describe('read events', () => {
         async (given, [until, length], pageSize) => {
           const shopId = newShop();
           await store(shopId, given);
-          // Half an hour away from the rows, so that no row is on the border.
+          // The borders are half an hour away from the rows, so that no row is on a border.
           const time = { from: ago(until + length + 0.5), to: ago(until + 0.5) };
           const query = { ...time, triggers: ['a', 'b'] };
           const expected = given.filter(

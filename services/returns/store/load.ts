@@ -90,7 +90,8 @@ export async function loadFitting(
   { maxBytes = ANSWER_BYTES, keepsFirst = false }: AnswerSize = {},
 ): Promise<Return[]> {
   const candidates = keepsFirst ? await fittingIds(db, shopId, ids, maxBytes) : ids;
-  // A single return that is returned in any case need not be measured. For one id PostgreSQL also has a plan.
+  // A single return is returned whatever its size is, so the database need not measure it. For one id PostgreSQL also
+  // has a plan.
   if (candidates.length === 0 || (candidates.length === 1 && keepsFirst)) {
     return loadReturns(db, shopId, candidates);
   }

@@ -27,7 +27,10 @@ const APPEARS_EVERY_MS = 250;
 /** Time limit for every answer. Milliseconds. */
 const IN_TIME_MS = 8_000;
 const TIMED_CALLS = 10;
-/** Tolerance around the time of an effect when `effect.list` is asked for it, because clocks differ. Milliseconds. */
+/**
+ * `effect.list` is asked for the effects of this time before and after the effect to find, because clocks differ.
+ * Milliseconds.
+ */
 const LISTED_WITHIN_MS = 600_000;
 const MAX_PAGES = 50;
 

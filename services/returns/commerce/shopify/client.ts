@@ -32,7 +32,7 @@ export interface Operation<S extends z.ZodType> {
 
 /** A store, and the offline token that it gave the app. */
 export interface ShopifyShop {
-  /** Such as `example.myshopify.com`. */
+  /** Domain of the store, such as `example.myshopify.com`. */
   readonly shopDomain: string;
   readonly accessToken: string;
   /** The secret from which the codes of gift cards are derived. It stays the same when the token is refreshed. */

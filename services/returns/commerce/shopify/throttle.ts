@@ -18,7 +18,7 @@ export interface Bucket {
   pauseFor(operation: string): number;
 }
 
-/** Maximum wait. A longer one would use up the deadline of the call. Milliseconds. */
+/** Maximum wait. A longer wait would use up the deadline of the call. Milliseconds. */
 const MAX_WAIT_MS = 2_000;
 /** Assumed cost of an operation that was not sent yet. Points. */
 const UNKNOWN_COST = 50;
