@@ -122,7 +122,7 @@ describe('a response', () => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;');
       writeEndlessly(socket, 'x'.repeat(10_000));
     });
-    // If the deadline had ended it, it would be a timeout.
+    // If the deadline had ended the attempt, the result would be a timeout.
     expect(await sender({ attemptMs: 15_000 })(receiver.url)).toMatchObject({ kind: 'failed' });
   });
 

@@ -26,7 +26,7 @@ afterEach(() => receiver.stop());
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
-/** Longer than each pause with its whole jitter, in order. Seconds. */
+/** For each pause, a time that is longer than the pause with its whole jitter, in order. Seconds. */
 const PAUSES = [6, 36, 360, 2_160, 2.4 * HOUR, 6 * HOUR, 12 * HOUR, 16.8 * HOUR, DAY, 1.2 * DAY];
 
 /** How far this file has moved the retry clock. Seconds. */

@@ -39,7 +39,7 @@ async function goDown(): Promise<Down> {
     webhooks.publish(...Array.from({ length: count }, () => sampleEvent('return.closed', shopId)));
   await publish(5);
   await until(() => receiver.received.length === 5);
-  // More than five seconds of failures.
+  // The circuit opens only after five seconds of failures.
   webhooks.advance(6);
   await until(() => receiver.received.length >= 10);
   const isOpen = async () => {
@@ -63,7 +63,7 @@ describe('an open circuit', () => {
   test('keeps the backlog waiting: only probes are sent', async () => {
     const { receiver, shopId } = await goDown();
     const before = receiver.received.length;
-    // Half an hour in steps. The oldest delivery follows the schedule, the rest waits for probes.
+    // Half an hour in steps. The oldest delivery follows the schedule, the others wait for probes.
     for (let minute = 0; minute < 30; minute += 1) webhooks.advance(60);
     await until(() => receiver.received.length > before);
     webhooks.advance(1);

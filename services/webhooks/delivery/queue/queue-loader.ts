@@ -91,7 +91,7 @@ export class QueueLoader {
     return Math.max(0, Math.min(this.#scanAtMs - performance.now(), untilUnload));
   }
 
-  /** Unloads these queues until the pause has ended. */
+  /** Unloads these queues, and loads them again when the pause has ended. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void> {
     return this.#unloader.postpone(queues, pauseMs);
   }

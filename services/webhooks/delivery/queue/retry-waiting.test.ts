@@ -65,7 +65,7 @@ async function paused(): Promise<Waiting> {
   const down = await newReceiver();
   await publish(down.shopId, HOW_MANY_OPEN);
   await until(() => down.receiver.received.length === HOW_MANY_OPEN);
-  // More than five seconds of failures.
+  // The circuit opens only after five seconds of failures.
   webhooks.advance(6);
   await until(() => isPaused(down.shopId));
   // The last results are recorded.

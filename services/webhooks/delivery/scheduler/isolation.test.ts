@@ -133,7 +133,7 @@ describe('a transaction that locks a queue for long', () => {
       await tx.query('select from subscription_queues where shop_id = $1 for no key update', [
         held,
       ]);
-      // Longer than an idle queue stays loaded.
+      // Continue for longer than an idle queue stays loaded.
       const end = performance.now() + 3_000;
       for (let sent = 1; performance.now() < end; sent += 1) {
         await webhooks.publish(...events(other, 1));
