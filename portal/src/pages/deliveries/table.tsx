@@ -75,7 +75,7 @@ function WebhookOf({ delivery: { webhookId, lastAttempt } }: { readonly delivery
 /** Deliveries, each a link to all about it. */
 export function DeliveryTable(o: {
   readonly deliveries: readonly Delivery[];
-  /** With the column of the webhook. */
+  /** Whether the table has the column of the webhook. */
   readonly ofAll?: boolean;
 }) {
   const health = useHealthOf(o.deliveries);

@@ -106,7 +106,7 @@ const COLUMNS: readonly Column<VersionUsage>[] = [
 
 const NO_END = 'not known yet';
 
-/** For each version how many still call it. */
+/** Shows for each version how many callers still use it. */
 function Callers({ usage }: { readonly usage: readonly VersionUsage[] }) {
   const versions = Map.groupBy(usage, ({ served }) => served);
   return (

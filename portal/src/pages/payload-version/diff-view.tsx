@@ -12,7 +12,7 @@ const WORDS = {
 export function DiffView(o: {
   readonly before: string;
   readonly after: string;
-  /** With the equal lines far from differences. */
+  /** Whether to show the equal lines far from differences, too. */
   readonly whole: boolean;
 }) {
   const lines = diffLines(o.before, o.after);
