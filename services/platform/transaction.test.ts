@@ -9,14 +9,14 @@ import { isOutage } from './outage.ts';
 import { afterCommit, committing, createPool, inTransaction, together } from './postgres.ts';
 
 let db: TestDatabase;
-let door: Server;
+let proxy: Server;
 let pool: pg.Pool;
 /** Decides which bytes of a client the proxy forwards. It forwards none when this returns undefined. */
 let pass: (sent: Buffer) => Buffer | undefined;
 
 beforeAll(async () => {
   db = await createTestDatabase('gateway');
-  door = createServer((client) => {
+  proxy = createServer((client) => {
     const upstream = connect(Number(new URL(db.url).port), '127.0.0.1');
     client.on('data', (sent) => {
       const passed = pass(sent);
@@ -27,17 +27,17 @@ beforeAll(async () => {
     client.on('error', () => upstream.destroy()).on('close', () => upstream.destroy());
     upstream.on('error', () => client.destroy());
   });
-  await once(door.listen(0, '127.0.0.1'), 'listening');
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
 });
 afterAll(async () => {
-  door.close();
+  proxy.close();
   await db.drop();
 });
 
 beforeEach(() => {
   pass = (sent) => sent;
   const url = new URL(db.url);
-  url.port = String(Reflect.get(door.address() ?? {}, 'port'));
+  url.port = String(Reflect.get(proxy.address() ?? {}, 'port'));
   pool = createPool(url.href, { max: 1 });
 });
 afterEach(async () => {

@@ -23,20 +23,20 @@ import { resilient } from '../commerce/resilient.ts';
 import { type RunDeps, runJob } from './run.ts';
 
 let db: TestDatabase;
-let door: CutDatabase;
+let proxy: CutDatabase;
 /** The pool of the process under test. */
 let pool: pg.Pool;
 beforeAll(async () => {
   db = await createTestDatabase('returns');
-  door = await cutDatabase(db.url);
-  pool = createPool(door.url, { max: 4 });
+  proxy = await cutDatabase(db.url);
+  pool = createPool(proxy.url, { max: 4 });
 });
 afterAll(async () => {
   await pool.end();
-  await door.close();
+  await proxy.close();
   await db.drop();
 });
-beforeEach(() => door.mend());
+beforeEach(() => proxy.mend());
 
 const never = new AbortController().signal;
 
@@ -66,7 +66,7 @@ async function runThroughOutage(deps: RunDeps): Promise<void> {
   });
   const running = runJob(deps, await claimOne(db.pool), never);
   await isCut;
-  door.mend();
+  proxy.mend();
   await running;
 }
 
@@ -86,7 +86,7 @@ const cases: [string, () => CommerceProvider][] = [
       return {
         ...provider,
         create: (...words) => {
-          door.cut();
+          proxy.cut();
           return provider.create(...words);
         },
       };
@@ -99,11 +99,11 @@ const cases: [string, () => CommerceProvider][] = [
       return {
         ...provider,
         async create(...words) {
-          door.cut();
+          proxy.cut();
           try {
             return await provider.create(...words);
           } finally {
-            door.mend();
+            proxy.mend();
           }
         },
       };
@@ -117,7 +117,7 @@ const cases: [string, () => CommerceProvider][] = [
         ...provider,
         async create(...words) {
           const made = await provider.create(...words);
-          door.cut();
+          proxy.cut();
           return made;
         },
       };
