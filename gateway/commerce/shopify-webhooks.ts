@@ -35,8 +35,9 @@ const BODY_BYTES_MAX = 1024 * 1024;
 const CHALLENGE = 'Shopify realm="rms"';
 
 /**
- * `POST /commerce/shopify/webhooks`: the webhooks of the Shopify app. The returns service verifies the signature over the
- * unchanged body. 200 for everything that Shopify signed, because it repeats other webhooks and then ends them.
+ * `POST /commerce/shopify/webhooks`: the webhooks of the Shopify app. The returns service verifies the signature over
+ * the unchanged body. The response to everything that Shopify signed is 200, because Shopify repeats a webhook after
+ * any other response, and ends the subscription in the end.
  *
  * @see https://shopify.dev/docs/apps/build/webhooks/subscribe/https
  */

@@ -4,15 +4,15 @@ const WITHHELD =
 
 const REPLACEMENT = '[redacted]';
 
-/** Maximum nesting of logged values. Deeper ones are left out. Our code logs no such field on purpose. */
+/** Maximum nesting of logged values. Deeper values are left out. Our code logs no such field on purpose. */
 const MAX_DEPTH = 6;
 
 /**
  * Forms of credentials and addresses. They are recognized anywhere in a line, because the message of a driver or
  * another system may contain a value that no field name marks.
  *
- * A form starts only after a character that cannot belong to it. Without this rule, each letter of a long word would be
- * tried as a start, which takes time quadratic in the length of the word.
+ * A match starts only after a character that the form does not allow. Without this rule, each letter of a long word
+ * would be tried as a start, which takes time quadratic in the length of the word.
  */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${REPLACEMENT}`],

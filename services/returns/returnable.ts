@@ -91,9 +91,9 @@ interface Obstacle {
  *
  * - the provider has cancelled the order;
  * - the order line is in another return that is open or in review;
- * - more units would be returned than were ordered. Units count in all returns except cancelled and expired ones, and
- *   when they were refunded at the provider. The number of ordered units is what the provider reported, or a smaller
- *   `ordered_quantity`;
+ * - more units would be returned than were ordered. The units of all returns count, except cancelled and expired
+ *   returns. Units that were refunded at the provider count, too. The number of ordered units is what the provider
+ *   reported, or a smaller `ordered_quantity`;
  * - the number of ordered units is not known, and a closed return refunded the line item completely, or some of its
  *   units were refunded at the provider.
  *

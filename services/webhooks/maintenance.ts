@@ -22,7 +22,7 @@ const DAYS_AHEAD = 3;
 export interface KeptDays {
   /** How long a day of the log is kept after its last delivery has ended. Days. */
   readonly log: number;
-  /** How long published events are kept. They may arrive again during this time. Days. */
+  /** How long publishers keep published events. During this time, an event may arrive again. Days. */
   readonly events: number;
 }
 

@@ -39,7 +39,7 @@ export interface RequestedStep extends Step {
 }
 
 /**
- * Maximum pause that the provider may request. After a longer one, the limit of retries would end soon. Milliseconds.
+ * Maximum pause that the provider may request. A longer pause would use up the time limit of the retries. Milliseconds.
  */
 const MAX_REQUESTED_PAUSE_MS = 300_000;
 /** Minimum pause, because an endpoint may request a pause of 0. Milliseconds. */

@@ -90,8 +90,8 @@ export async function loadFitting(
   { maxBytes = ANSWER_BYTES, keepsFirst = false }: AnswerSize = {},
 ): Promise<Return[]> {
   const candidates = keepsFirst ? await fittingIds(db, shopId, ids, maxBytes) : ids;
-  // A single return is returned whatever its size is, so the database need not measure it. For one id PostgreSQL also
-  // has a plan.
+  // A single return is returned whatever its size is, so the database need not measure it. For one id, `loadReturns`
+  // also has a statement of its own.
   if (candidates.length === 0 || (candidates.length === 1 && keepsFirst)) {
     return loadReturns(db, shopId, candidates);
   }

@@ -81,7 +81,8 @@ async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<
  * Returns the events in order and in parts, with the snapshots that were too large for them. Reads only snapshots that
  * a subscription needs. A part ends when it has 8 MiB of snapshots.
  *
- * When a snapshot no longer exists, the event stays without it. If a subscription needs it, the event becomes poison.
+ * When a snapshot no longer exists, the event is returned without a snapshot. If a subscription needs the snapshot, the
+ * event becomes a poison record.
  *
  * @throws the error of the read. After an outage the bus delivers the batch again; every other error makes the event
  *   poison.

@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => webhooks.stop());
 
-/** The first attempt at an address of that name: as shown to partners, and as stored. */
+/** The first attempt to send to an address with this name: as shown to partners, and as stored. */
 async function attemptAt(name: string) {
   const shopId = newShop();
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: `https://${name}/` });

@@ -5,7 +5,7 @@ import { StatementGroup } from '../../../platform/statement-group.ts';
 
 // What the tests of large returns share.
 
-/** Adds so many uploads to a line that the return and another large one do not fit into one response. */
+/** Adds so many uploads to a line that two such returns do not fit into one response. */
 export async function makeLarge(pool: pg.Pool, of: Return): Promise<void> {
   await pool.query(
     `insert into uploads (shop_id, return_id, line_item_id, kind, url)

@@ -138,7 +138,7 @@ async function retryClock(db: Queryable, offsetMs: number): Promise<string> {
   return onlyRow(result).at;
 }
 
-// Skips a row to which a result is written at this moment, because its delivery was just tried. `any(array(…))`
+// Skips a row while a result is recorded in it, because then an attempt of its delivery has just ended. `any(array(…))`
 // prevents a join that reads the whole queue.
 const RETRY = `
 with later as materialized (

@@ -21,7 +21,7 @@ export const LOOPBACK: UrlPolicy = {
 export interface Peer {
   readonly port: number;
   readonly url: string;
-  /** Number of connections that it has accepted. */
+  /** Number of connections that the receiver has accepted. */
   readonly connections: () => number;
 }
 
