@@ -62,9 +62,9 @@ const methods = {
       due.push(time);
       pending.push(succeeds(pool, request, o.headers));
     }
-    const outcomes = await Promise.all(pending);
+    const successes = await Promise.all(pending);
     await pool.close();
-    return { due, failed: outcomes.filter((isGood) => !isGood).length };
+    return { due, failed: successes.filter((isGood) => !isGood).length };
   },
 };
 export type HttpLoadMethods = typeof methods;

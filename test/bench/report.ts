@@ -29,9 +29,9 @@ export function hasFailed({ figures }: Pick<Result, 'figures'>): boolean {
 /** Prints the figures of one row. */
 export function printRow({ figures, shares }: Result): void {
   for (const { name, value, ...goal } of [...figures, backgroundLoadFigure(shares)]) {
-    const [bound, outcome] = [goal.goal, outcomeOf(goal)];
-    const outcomeText = bound ? `   goal ${bound}: ${outcome.toUpperCase()}` : '';
-    process.stdout.write(`  ${name}: ${value}${outcomeText}\n`);
+    const [bound, state] = [goal.goal, goalStateOf(goal)];
+    const stateText = bound ? `   goal ${bound}: ${state.toUpperCase()}` : '';
+    process.stdout.write(`  ${name}: ${value}${stateText}\n`);
   }
 }
 
@@ -39,8 +39,8 @@ export function printRow({ figures, shares }: Result): void {
 export function summarise(results: readonly Result[]): string {
   const lines = results.flatMap((result) =>
     publishedOf(result).map(({ name, value, ...goal }) => {
-      const outcome = outcomeOf(goal);
-      const shown = outcome === 'missed' ? '**missed**' : outcome;
+      const state = goalStateOf(goal);
+      const shown = state === 'missed' ? '**missed**' : state;
       return `| ${result.row.name} | ${name} | ${value} | ${goal.goal ?? ''} | ${shown} |`;
     }),
   );
@@ -53,7 +53,7 @@ function publishedOf(result: Result): readonly Figure[] {
   return [{ ...others, name: `not published: ${others.name}` }];
 }
 
-function outcomeOf({ goal, met }: Pick<Figure, 'goal' | 'met'>): string {
+function goalStateOf({ goal, met }: Pick<Figure, 'goal' | 'met'>): string {
   if (!goal) return '';
   if (met === undefined) return 'not measured';
   return met ? 'met' : 'missed';

@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** How often each outcome came: an HTTP status, or the code of a network error. */
-export type Outcomes = Readonly<Record<string, number>>;
+/** How often each answer came. An answer is an HTTP status, or the code of a network error. */
+export type AnswerCounts = Readonly<Record<string, number>>;
 
 export interface LoadOptions {
   /** Address of the gateway. */
@@ -24,17 +24,17 @@ const DEADLINE_MS = 30_000;
 const BODY_SHOWN = 300;
 
 /** Callers that read all the time: with kept connections, with one that is mostly idle, and with new ones. */
-export function startLoad(o: LoadOptions): { stop(): Promise<Outcomes> } {
+export function startLoad(o: LoadOptions): { stop(): Promise<AnswerCounts> } {
   const stopping = new AbortController();
-  const outcomes: Record<string, number> = {};
-  const count = (outcome: string, detail: string): void => {
-    if (outcomes[outcome] === undefined && Number(outcome) >= 500) o.say?.(detail);
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+  const counts: Record<string, number> = {};
+  const count = (answer: string, detail: string): void => {
+    if (counts[answer] === undefined && Number(answer) >= 500) o.say?.(detail);
+    counts[answer] = (counts[answer] ?? 0) + 1;
   };
   const caller = async (agent: Agent, pauseMs: number): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const { outcome, detail } = await call(o, agent);
-      count(outcome, detail);
+      const { answer, detail } = await call(o, agent);
+      count(answer, detail);
       await sleep(pauseMs);
     }
   };
@@ -52,21 +52,21 @@ export function startLoad(o: LoadOptions): { stop(): Promise<Outcomes> } {
     async stop() {
       stopping.abort();
       await Promise.all(callers);
-      return outcomes;
+      return counts;
     },
   };
 }
 
 interface Answer {
   /** The status, or the code of a network error. */
-  readonly outcome: string;
+  readonly answer: string;
   /** The beginning of the body, with the id of the request. */
   readonly detail: string;
 }
 
 function call({ url, path, headers }: LoadOptions, agent: Agent): Promise<Answer> {
   return new Promise((resolve) => {
-    const end = (outcome: string, detail = '') => resolve({ outcome, detail });
+    const end = (answer: string, detail = '') => resolve({ answer, detail });
     const sent = request(`${url}${path}`, { agent, headers, timeout: DEADLINE_MS }, (response) => {
       let body = '';
       response.setEncoding('utf8');

@@ -1,5 +1,5 @@
 import type { Namespace } from './kubectl.ts';
-import type { Outcomes } from './load.ts';
+import type { AnswerCounts } from './load.ts';
 import { pods, restarts } from './pods.ts';
 
 export interface Images {
@@ -30,8 +30,8 @@ export async function gatewayUrl(trial: Trial, space: Namespace): Promise<string
   return `http://${ip}`;
 }
 
-export function hasOnly(outcomes: Outcomes, allowed: readonly string[]): boolean {
-  return Object.keys(outcomes).every((outcome) => allowed.includes(outcome));
+export function hasOnly(counts: AnswerCounts, allowed: readonly string[]): boolean {
+  return Object.keys(counts).every((answer) => allowed.includes(answer));
 }
 
 export function isEmpty(record: object): boolean {

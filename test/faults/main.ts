@@ -12,7 +12,7 @@ import {
   writeDocs,
   wrongOf,
 } from './report.ts';
-import { type Outcome, type Row, type SeparateRow, type SharedRow, someOf } from './row.ts';
+import { type Row, type RowResult, type SeparateRow, type SharedRow, someOf } from './row.ts';
 import { ROWS } from './rows/all.ts';
 import { keepLogs } from './system/logs.ts';
 import { type System, startSystem } from './system/system.ts';
@@ -75,8 +75,8 @@ async function runRows(options: Options): Promise<Run> {
         },
       };
       const one = await finish(row, options, async () => {
-        const outcome = await checked(system, await row.run(context));
-        return withSlowdown(outcome, load.factor());
+        const result = await checked(system, await row.run(context));
+        return withSlowdown(result, load.factor());
       });
       load.stop();
       // The remains of a failed row must not affect the next row.
@@ -113,13 +113,17 @@ function shareSystem() {
   };
 }
 
-/** Runs one row, and reports a failure as its outcome. */
-async function finish(row: Row, options: Options, work: () => Promise<Outcome>): Promise<Finished> {
+/** Runs one row, and reports a failure as its result. */
+async function finish(
+  row: Row,
+  options: Options,
+  work: () => Promise<RowResult>,
+): Promise<Finished> {
   const began = performance.now();
-  const outcome = await within(row, options, work()).catch(failed);
-  const one = { row, outcome, tookMs: performance.now() - began };
-  say(`${row.name}: ${passes(one) ? 'holds' : 'DOES NOT HOLD'}; ${outcome.figures.join('; ')}`);
-  for (const wrong of wrongOf(outcome)) say(`  ${wrong}`);
+  const result = await within(row, options, work()).catch(failed);
+  const one = { row, result, tookMs: performance.now() - began };
+  say(`${row.name}: ${passes(one) ? 'holds' : 'DOES NOT HOLD'}; ${result.figures.join('; ')}`);
+  for (const wrong of wrongOf(result)) say(`  ${wrong}`);
   return one;
 }
 
@@ -127,24 +131,24 @@ async function finish(row: Row, options: Options, work: () => Promise<Outcome>):
 const NOTICEABLE = 1.2;
 
 /** Adds the slowdown by which the time limits were multiplied to the figures. */
-function withSlowdown(outcome: Outcome, factor: number): Outcome {
-  if (factor < NOTICEABLE) return outcome;
+function withSlowdown(result: RowResult, factor: number): RowResult {
+  if (factor < NOTICEABLE) return result;
   const figure = `others use the machine: judged × ${factor.toFixed(1)} more`;
-  return { ...outcome, figures: [...outcome.figures, figure] };
+  return { ...result, figures: [...result.figures, figure] };
 }
 
 /** Reports processes of the database that crashed without being killed by the suite. */
-async function checked({ database }: System, outcome: Outcome): Promise<Outcome> {
+async function checked({ database }: System, result: RowResult): Promise<RowResult> {
   const deaths = someOf(await database.deaths());
-  return { ...outcome, problems: [...outcome.problems, ...deaths] };
+  return { ...result, problems: [...result.problems, ...deaths] };
 }
 
 /** Limits the time of a row, so that a hanging row does not block the suite. */
 async function within(
   row: Row,
   { full, slack }: Options,
-  work: Promise<Outcome>,
-): Promise<Outcome> {
+  work: Promise<RowResult>,
+): Promise<RowResult> {
   const limit = (full ? row.budgetMs.full : row.budgetMs.short) * slack;
   let timer: NodeJS.Timeout | undefined;
   const overdue = new Promise<never>((_done, fail) => {
@@ -153,7 +157,7 @@ async function within(
   return Promise.race([work, overdue]).finally(() => clearTimeout(timer));
 }
 
-function failed(error: unknown): Outcome {
+function failed(error: unknown): RowResult {
   const none = { trials: 0, inFlight: 0, lost: 0, duplicates: 0, unexplained: 0, figures: [] };
   // With the causes, and with the errors of an AggregateError.
   return { ...none, problems: [inspect(error)], doubts: [] };

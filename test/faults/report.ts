@@ -1,6 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Outcome, Row } from './row.ts';
+import type { Row, RowResult } from './row.ts';
 
 const PAGE = fileURLToPath(new URL('../../docs/fault-suite.md', import.meta.url));
 const BEGIN = '<!-- faults: begin -->';
@@ -9,7 +9,7 @@ const END = '<!-- faults: end -->';
 /** A finished row. */
 export interface Finished {
   readonly row: Row;
-  readonly outcome: Outcome;
+  readonly result: RowResult;
   /** Milliseconds. */
   readonly tookMs: number;
   /** Number of repeats because of doubts. Absent when one run was enough. */
@@ -26,33 +26,33 @@ export interface Run {
   readonly finished: readonly Finished[];
 }
 
-export const passes = ({ outcome }: Finished): boolean => wrongOf(outcome).length === 0;
+export const passes = ({ result }: Finished): boolean => wrongOf(result).length === 0;
 
 /** All problems and doubts. */
-export const wrongOf = ({ problems, doubts }: Outcome): string[] => [...problems, ...doubts];
+export const wrongOf = ({ problems, doubts }: RowResult): string[] => [...problems, ...doubts];
 
 /** The table in Markdown, with the problems of each row below it. */
 export function markdownOf(run: Run): string {
   const day = run.startedAt.toISOString().slice(0, 10);
   const command = `npm run test:faults -- ${run.full ? '--full ' : ''}--seed ${run.seed}`;
   const lines = run.finished.map((one) => {
-    const { row, outcome } = one;
+    const { row, result } = one;
     const cells = [
       row.fault,
       row.mustHold,
-      outcome.trials,
-      outcome.inFlight,
-      outcome.lost,
-      outcome.duplicates,
-      outcome.unexplained,
-      outcome.figures.join('; '),
+      result.trials,
+      result.inFlight,
+      result.lost,
+      result.duplicates,
+      result.unexplained,
+      result.figures.join('; '),
       lasted(one.tookMs),
       resultOf(one),
     ];
     return `| ${cells.join(' | ')} |`;
   });
-  const problems = run.finished.flatMap(({ row, outcome }) =>
-    wrongOf(outcome).map((problem) => `- ${row.name}: ${problem}`),
+  const problems = run.finished.flatMap(({ row, result }) =>
+    wrongOf(result).map((problem) => `- ${row.name}: ${problem}`),
   );
   return [
     `${day}, \`${command}\`, ${Math.round(run.tookMs / 60_000)} min, promised times judged × ${run.slack}:`,
@@ -82,7 +82,7 @@ export function jsonOf(run: Run): string {
     passes: passes(one),
     took_ms: Math.round(one.tookMs),
     repeats: one.repeats ?? 0,
-    ...one.outcome,
+    ...one.result,
   }));
   const { seed, full, slack, startedAt: started_at } = run;
   const took_ms = Math.round(run.tookMs);

@@ -18,7 +18,7 @@ export interface RowContext {
 }
 
 /** The result of a row. */
-export interface Outcome {
+export interface RowResult {
   readonly trials: number;
   /** Number of attempts, events or calls that were in flight at the faults, over all trials. */
   readonly inFlight: number;
@@ -49,12 +49,12 @@ interface Line {
 export interface SharedRow extends Line {
   /** Whether its full form leaves the system in a state that would disturb other rows. Then they get a new system. */
   readonly leavesMess?: boolean;
-  run(context: RowContext): Promise<Outcome>;
+  run(context: RowContext): Promise<RowResult>;
 }
 
 /** A row without the shared system. It runs at the same time as other rows, with a lower priority. */
 export interface SeparateRow extends Line {
-  runSeparately(context: Omit<RowContext, 'system'>): Promise<Outcome>;
+  runSeparately(context: Omit<RowContext, 'system'>): Promise<RowResult>;
 }
 
 /** One row of the table. */

@@ -10,20 +10,20 @@ const row = {
   runSeparately: () => Promise.reject(new Error('not asked for')),
 };
 
-/** Runs a row with these results, one after another. Returns the number of runs and the final outcome. */
+/** Runs a row with these results, one after another. Returns the number of runs and the final result. */
 async function judged(runs: { problems?: string[]; doubts?: string[] }[], full = false) {
   let count = 0;
-  const { outcome, repeats } = await withRepeats(
+  const { result, repeats } = await withRepeats(
     { full },
     () => {},
     async (run): Promise<Finished> => {
       count = run;
       const none = { trials: 1, inFlight: 1, lost: 0, duplicates: 0, unexplained: 0 };
       const wrong = { problems: [], doubts: [], ...runs[run - 1] };
-      return { row, outcome: { ...none, figures: ['f'], ...wrong }, tookMs: 1 };
+      return { row, result: { ...none, figures: ['f'], ...wrong }, tookMs: 1 };
     },
   );
-  const { problems, doubts, figures } = outcome;
+  const { problems, doubts, figures } = result;
   return { count, problems, doubts, figures, ...(repeats && { repeats }) };
 }
 

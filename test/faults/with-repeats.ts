@@ -16,7 +16,7 @@ export async function withRepeats(
   let [held, missed] = [0, 0];
   for (let run = 1; ; run += 1) {
     const one = await attempt(run);
-    const { problems, doubts, figures } = one.outcome;
+    const { problems, doubts, figures } = one.result;
     if (full || problems.length > 0) return one;
     if (doubts.length === 0) held += 1;
     else missed += 1;
@@ -26,7 +26,7 @@ export async function withRepeats(
       return {
         ...one,
         repeats: run - 1,
-        outcome: { ...one.outcome, figures: [...figures, history] },
+        result: { ...one.result, figures: [...figures, history] },
       };
     }
     before.push(...doubts);

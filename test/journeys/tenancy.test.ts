@@ -63,7 +63,7 @@ function call(services: Services, { service, method }: Rpc, request: object): Pr
   return rpc(request);
 }
 
-interface Outcome {
+interface Reply {
   readonly answer?: string;
   readonly code?: string;
   readonly reason?: string | undefined;
@@ -71,8 +71,8 @@ interface Outcome {
   readonly message?: string;
 }
 
-/** The outcome of a call. Ids that an error's text repeats are left out. */
-async function outcomeOf(called: Promise<unknown>): Promise<Outcome> {
+/** The reply to a call. Ids that an error's text repeats are left out. */
+async function replyOf(called: Promise<unknown>): Promise<Reply> {
   try {
     return { answer: textOf(await called) };
   } catch (error) {
@@ -115,10 +115,10 @@ describe("another shop's ids look as if they did not exist", () => {
     const foreign = requestsNaming(rpc.method, theirs);
     const nobodys = requestsNaming(rpc.method, MISSING_IDS);
     for (const [at, request] of foreign.entries()) {
-      const one = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
-      const other = await outcomeOf(call(journey.services, rpc, { ...nobodys[at], ...ours }));
+      const one = await replyOf(call(journey.services, rpc, { ...request, ...ours }));
+      const other = await replyOf(call(journey.services, rpc, { ...nobodys[at], ...ours }));
       expect(one).toEqual(other);
-      // Either the object was not found or the response is empty. Any other outcome means that the id was not checked.
+      // Either the object was not found or the response is empty. Any other reply means that the id was not checked.
       const wasFound = `${one.reason} ${one.field}`;
       if (one.answer === undefined) expect(wasFound).toMatch(/_NOT_FOUND |\.line_item_id$/);
       else for (const id of Object.values(theirs)) expect(one.answer).not.toContain(textOf(id));
@@ -136,7 +136,7 @@ test.each(RPCS.filter(({ method }) => !namesThings(method)))(
     const before = await wholeShop(journey, journey.stack.otherShop);
     const [request] = requestsNaming(rpc.method, MISSING_IDS);
     const ours = callIn(journey.stack.shop);
-    const { answer = '' } = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
+    const { answer = '' } = await replyOf(call(journey.services, rpc, { ...request, ...ours }));
     const { orderName, deliveryId, token, email } = theirs;
     for (const text of [orderName, deliveryId, token, email]) expect(answer).not.toContain(text);
     expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
@@ -147,7 +147,7 @@ describe('callers without the required data', () => {
   test.each(RPCS)('$name rejects a call without the service token', async (rpc) => {
     for (const token of ['', 'w'.repeat(43)]) {
       const { services, close } = connectStack(journey.stack, token);
-      const refused = await outcomeOf(call(services, rpc, callIn(journey.stack.shop)));
+      const refused = await replyOf(call(services, rpc, callIn(journey.stack.shop)));
       expect(refused.code).toBe('Unauthenticated');
       close();
     }
@@ -173,7 +173,7 @@ describe('callers without the required data', () => {
         [{ actor }, 'shop_id'],
       ];
       for (const [request, field] of bad) {
-        expect(await outcomeOf(call(journey.services, rpc, request))).toMatchObject({
+        expect(await replyOf(call(journey.services, rpc, request))).toMatchObject({
           code: 'InvalidArgument',
           field,
         });

@@ -73,11 +73,11 @@ async function newLargeReturn(): Promise<Return> {
 async function concurrently(work: (of: Return) => Promise<unknown>): Promise<void> {
   let left = all;
   while (left.length > 0) {
-    const outcomes = await Promise.allSettled(left.map(work));
+    const settled = await Promise.allSettled(left.map(work));
     left = left.filter((_, nth) => {
-      const outcome = outcomes[nth];
-      if (outcome?.status !== 'rejected') return false;
-      if (!isOverloaded(outcome.reason)) throw outcome.reason;
+      const one = settled[nth];
+      if (one?.status !== 'rejected') return false;
+      if (!isOverloaded(one.reason)) throw one.reason;
       return true;
     });
   }

@@ -10,7 +10,7 @@ import { startGatewayInCgroup } from './gateway-in-cgroup.ts';
 import type { ProcessInCgroup } from './process-in-cgroup.ts';
 
 /**
- * Duration of the attack. In CI it is short, and the test asserts only outcomes. Seconds.
+ * Duration of the attack. In CI it is short, and the test asserts only results. Seconds.
  * `ATTACK_SECONDS=60 npm run test:security -- slow-and-inflating` also prints how long other clients waited.
  */
 const ATTACK_S = Number(process.env.ATTACK_SECONDS ?? 5);

@@ -46,8 +46,8 @@ export async function autoscale(trial: Trial): Promise<void> {
     );
     check(`it has served: ${count} RPCs sent`, count > 0);
   } finally {
-    const outcomes = await load.stop();
-    check(`callers were answered: ${show(outcomes)}`, hasOnly(outcomes, ['200']));
+    const counts = await load.stop();
+    check(`callers were answered: ${show(counts)}`, hasOnly(counts, ['200']));
     await PRODUCTION.kubectl('delete', GATEWAY);
     await PRODUCTION.kubectl('scale', 'deployment/gateway', `--replicas=${before.size}`);
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { until } from '../../kit/until.ts';
 import { signal, startKiller, stopKiller } from '../killer.ts';
 import { PRODUCTION } from '../kubectl.ts';
-import type { Outcomes } from '../load.ts';
+import type { AnswerCounts } from '../load.ts';
 import { isReady, type Pod, PROCESSES, processPods, restartsOf, untilReady } from '../pods.ts';
 import { callEveryService } from '../rpcs.ts';
 import { makeKey } from '../shop.ts';
@@ -28,8 +28,8 @@ export async function signals(trial: Trial): Promise<void> {
         if (!pod) throw new Error(`${app} has fewer than two pods`);
         const load = startCalls(url, key);
         const tookS = await restartAfter(pod, () => signal(pod, name));
-        const outcomes = await load.stop();
-        trial.check(`${app}, ${name}: ready after ${tookS} s, ${show(outcomes)}`, tookS < FROZEN_S);
+        const counts = await load.stop();
+        trial.check(`${app}, ${name}: ready after ${tookS} s, ${show(counts)}`, tookS < FROZEN_S);
       }
     }
   } finally {
@@ -54,13 +54,13 @@ async function restartAfter(pod: Pod, act: () => Promise<void>): Promise<number>
 }
 
 /** Calls every service again and again. */
-function startCalls(url: string, key: string): { stop(): Promise<Outcomes> } {
+function startCalls(url: string, key: string): { stop(): Promise<AnswerCounts> } {
   const stopping = new AbortController();
-  const outcomes: Record<string, number> = {};
+  const counts: Record<string, number> = {};
   const running = (async () => {
     while (!stopping.signal.aborted) {
-      for (const outcome of await callEveryService(url, key))
-        outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      for (const answer of await callEveryService(url, key))
+        counts[answer] = (counts[answer] ?? 0) + 1;
       await sleep(PAUSE_MS);
     }
   })();
@@ -68,7 +68,7 @@ function startCalls(url: string, key: string): { stop(): Promise<Outcomes> } {
     async stop() {
       stopping.abort();
       await running;
-      return outcomes;
+      return counts;
     },
   };
 }

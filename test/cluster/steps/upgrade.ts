@@ -42,8 +42,8 @@ export async function upgrade(trial: Trial): Promise<void> {
     await work();
     const tookS = secondsSince(startedMs);
     processed.push(...(await processing.stop()));
-    const outcomes = await load.stop();
-    check(`${what}: ${tookS} s, ${show(outcomes)}`, hasOnly(outcomes, allowed));
+    const counts = await load.stop();
+    check(`${what}: ${tookS} s, ${show(counts)}`, hasOnly(counts, allowed));
   };
 
   const release = async () => {

@@ -9,7 +9,7 @@ import { inBatches } from '../in-batches.ts';
 import { repeatCall } from '../ledger/repeat-call.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
-import { comparedWait, type Outcome, percentile, type Row, type RowContext } from '../row.ts';
+import { comparedWait, percentile, type Row, type RowContext, type RowResult } from '../row.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { sampled } from './sampling.ts';
 import { type Trial, withTrial } from './trial.ts';
@@ -147,7 +147,7 @@ const deadEndpoints: Row = {
     ),
 };
 
-async function surround(context: RowContext, trial: Trial, admin: pg.Client): Promise<Outcome> {
+async function surround(context: RowContext, trial: Trial, admin: pg.Client): Promise<RowResult> {
   const { full, say } = context;
   await measure(context, trial, admin); // warms up
   const small = [await measure(context, trial, admin), await measure(context, trial, admin)];
@@ -225,7 +225,7 @@ const deepBacklog: Row = {
     ),
 };
 
-async function deepen(context: RowContext, trial: Trial, admin: pg.Client): Promise<Outcome> {
+async function deepen(context: RowContext, trial: Trial, admin: pg.Client): Promise<RowResult> {
   const { system, full, say } = context;
   const shops = {
     small: await openShop(system, { 'return.created': 1 }),

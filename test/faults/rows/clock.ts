@@ -4,7 +4,7 @@ import { loadConfig } from '../../../services/platform/config.ts';
 import { webhooksShape } from '../../../services/webhooks/config.ts';
 import { startWebhooks } from '../../../services/webhooks/start.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
-import type { Outcome, Row, RowContext } from '../row.ts';
+import type { Row, RowContext, RowResult } from '../row.ts';
 import type { Receipt } from '../sink/arrival-log.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
@@ -35,7 +35,7 @@ const wallClock: Row = {
     ),
 };
 
-async function jump({ system, full }: RowContext, trial: Trial): Promise<Outcome> {
+async function jump({ system, full }: RowContext, trial: Trial): Promise<RowResult> {
   const worker = await system.extraWebhooks();
   system.sink.ignoreTime(true);
   worker.process.start(['--import', SHIFTED]);
@@ -88,7 +88,7 @@ const retryClock: Row = {
     ),
 };
 
-async function advance({ system, full }: RowContext, trial: Trial): Promise<Outcome> {
+async function advance({ system, full }: RowContext, trial: Trial): Promise<RowResult> {
   const webhooks = await startHere(system);
   try {
     const [failing = ''] = trial.paths;

@@ -58,7 +58,7 @@ export const crashLoopRow: Row = {
       await Promise.all(victims.map((one) => one.untilReady()));
       system.sink.behave([...trial.paths], { kind: 'accept' });
       const began = nowMs();
-      const outcome = await trial.finish({
+      const result = await trial.finish({
         trials: kills,
         inFlight,
         quietMs: QUIET_MS,
@@ -67,17 +67,17 @@ export const crashLoopRow: Row = {
         figures: [],
       });
       const poison = (await poisonIn(system)) - poisonBefore;
-      const problems = [...outcome.problems];
+      const problems = [...result.problems];
       if (poison > 0) problems.push(`${poison} poison records were stored`);
-      const doubts = [...outcome.doubts];
+      const doubts = [...result.doubts];
       if (inFlight < kills) doubts.push(`only ${inFlight} of ${kills} kills met a backlog`);
       const figures = [
         `backlog ${backlog}, ${left} left after the kills`,
         `all there ${seconds(nowMs() - began)} later`,
         `${poison} poison records`,
-        ...outcome.figures,
+        ...result.figures,
       ];
-      return { ...outcome, figures, problems, doubts };
+      return { ...result, figures, problems, doubts };
     }),
 };
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describeDelivery } from '../ledger/describe-delivery.ts';
-import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
+import { type Row, type RowContext, type RowResult, seconds } from '../row.ts';
 import type { Receipt } from '../sink/arrival-log.ts';
 import { type FakedTime, fakedTime } from '../system/faked-time.ts';
 import { metricOf } from '../system/metrics.ts';
@@ -64,7 +64,7 @@ const STEPS = [
 ] as const;
 type Step = (typeof STEPS)[number];
 
-async function steps(context: RowContext, trial: Trial, time: FakedTime): Promise<Outcome> {
+async function steps(context: RowContext, trial: Trial, time: FakedTime): Promise<RowResult> {
   const done: { waiting: number; flowsMs: number }[] = [];
   for (const step of STEPS) done.push(await oneStep(context, trial, { time, step }));
   const longest = Math.max(...done.map(({ flowsMs }) => flowsMs));

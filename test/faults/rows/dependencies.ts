@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Due } from '../ledger/balance.ts';
 import { describeDelivery } from '../ledger/describe-delivery.ts';
-import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
+import { type Row, type RowContext, type RowResult, seconds } from '../row.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
@@ -65,19 +65,23 @@ export const dependenciesRow: Row = {
     'lost 0; deliveries and waiting retries flow again ≤ 10 s after it is back, by themselves',
   budgetMs: { short: 300_000, full: 1_200_000 },
   async run(context) {
-    const outcomes: Outcome[] = [];
+    const results: RowResult[] = [];
     for (const dependency of DEPENDENCIES) {
       if (!context.full && !IN_SHORT.has(dependency.name)) continue;
       const subscriptions = { ...DEFAULT_SUBSCRIPTIONS, 'return.closed': 2 };
-      outcomes.push(
+      results.push(
         await withTrial(context, { subscriptions }, (trial) => outage(context, trial, dependency)),
       );
     }
-    return sum(outcomes);
+    return sum(results);
   },
 };
 
-async function outage(context: RowContext, trial: Trial, dependency: Dependency): Promise<Outcome> {
+async function outage(
+  context: RowContext,
+  trial: Trial,
+  dependency: Dependency,
+): Promise<RowResult> {
   const { system, full } = context;
   const form = full ? 'full' : 'short';
   const mix = { submit: 4, label: 2, process: 4 };
@@ -163,16 +167,16 @@ async function queuedIn(trial: Trial, { pool }: System): Promise<number> {
   );
 }
 
-function sum(outcomes: readonly Outcome[]): Outcome {
-  const total = (of: (one: Outcome) => number) => outcomes.reduce((all, one) => all + of(one), 0);
+function sum(results: readonly RowResult[]): RowResult {
+  const total = (of: (one: RowResult) => number) => results.reduce((all, one) => all + of(one), 0);
   return {
     trials: total(({ trials }) => trials),
     inFlight: total(({ inFlight }) => inFlight),
     lost: total(({ lost }) => lost),
     duplicates: total(({ duplicates }) => duplicates),
     unexplained: total(({ unexplained }) => unexplained),
-    figures: outcomes.map(({ figures }) => figures[0] ?? ''),
-    problems: outcomes.flatMap(({ problems }) => problems),
-    doubts: outcomes.flatMap(({ doubts }) => doubts),
+    figures: results.map(({ figures }) => figures[0] ?? ''),
+    problems: results.flatMap(({ problems }) => problems),
+    doubts: results.flatMap(({ doubts }) => doubts),
   };
 }

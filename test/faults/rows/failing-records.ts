@@ -50,9 +50,9 @@ export const failingRecordsRow: Row = {
         if (failures === 0) trial.doubts.push('no record failed');
         const figures = [`${inFlight} deliveries waited`, `${failures} failed tries of records`];
         const end = { trials: TRIALS[form], inFlight, quietMs: QUIET_MS, figures };
-        const outcome = await trial.finish(end);
+        const result = await trial.finish(end);
         const left = await leftBehind(system, trial.shop.id);
-        return { ...outcome, problems: [...outcome.problems, ...left] };
+        return { ...result, problems: [...result.problems, ...left] };
       }),
     ),
 };

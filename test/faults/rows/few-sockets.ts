@@ -54,7 +54,7 @@ export const fewSocketsRow: Row = {
         const what = 'a process had no descriptor left';
         const count = await waitFor(isSeen, { what, withinMs: SEEN_MS }).catch(() => before);
         if (count === before) trial.doubts.push('no process ran out of descriptors');
-        const outcome = await trial.finish({
+        const result = await trial.finish({
           trials: members.length,
           inFlight: count - before,
           quietMs: QUIET_MS,
@@ -70,7 +70,7 @@ export const fewSocketsRow: Row = {
           (row) => `${row.count} attempts charged to receivers: ${row.error}`,
         );
         const left = await leftBehind(system, trial.shop.id);
-        return { ...outcome, problems: [...outcome.problems, ...charged, ...left] };
+        return { ...result, problems: [...result.problems, ...charged, ...left] };
       }),
     ),
 };

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
 import { StopWaitingError } from '../../kit/until.ts';
 import { inBatches } from '../in-batches.ts';
-import type { Outcome, Row, RowContext } from '../row.ts';
+import type { Row, RowContext, RowResult } from '../row.ts';
 import { type ServiceProcess, serviceProcess } from '../system/service-process.ts';
 import { waitFor } from '../wait.ts';
 
@@ -43,7 +43,7 @@ export const fullLogRow: Row = {
       const inFlight = full.answers + paused.answers;
       const figures = [`${inFlight} answers`, `${paused.dropped} lines dropped`];
       const problems = [...full.problems, ...paused.problems];
-      return { ...none, trials: 2, inFlight, figures, problems } satisfies Outcome;
+      return { ...none, trials: 2, inFlight, figures, problems } satisfies RowResult;
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Due } from '../ledger/balance.ts';
-import { comparedWait, type Outcome, percentile, type Row, type RowContext } from '../row.ts';
+import { comparedWait, percentile, type Row, type RowContext, type RowResult } from '../row.ts';
 import { nowMs } from '../wait.ts';
 import { sampled } from './sampling.ts';
 import { type Trial, withTrial } from './trial.ts';
@@ -84,7 +84,7 @@ interface Arm {
   inTime: number;
 }
 
-async function compare(context: RowContext, trial: Trial, setting: Setting): Promise<Outcome> {
+async function compare(context: RowContext, trial: Trial, setting: Setting): Promise<RowResult> {
   const { system, full } = context;
   const form = full ? 'full' : 'short';
   const { share, name } = comparedWait(full);

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Publisher } from '../ledger/publisher.ts';
-import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
+import { type Row, type RowContext, type RowResult, seconds } from '../row.ts';
 import { metricOf } from '../system/metrics.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
@@ -20,7 +20,7 @@ const QUIET_MS = 120_000;
 const row = (
   name: string,
   fault: string,
-  run: (context: RowContext, trial: Trial) => Promise<Outcome>,
+  run: (context: RowContext, trial: Trial) => Promise<RowResult>,
   lagMs = LAG_MS,
 ): Row => ({
   name: `kafka-${name}`,

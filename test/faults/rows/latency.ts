@@ -1,6 +1,6 @@
 import type { Due } from '../ledger/balance.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
-import { type Outcome, percentile, type Row, type RowContext } from '../row.ts';
+import { percentile, type Row, type RowContext, type RowResult } from '../row.ts';
 import { portsOf } from '../system/sockets.ts';
 import { type Trial, withTrial } from './trial.ts';
 
@@ -30,7 +30,7 @@ export const latencyRow: Row = {
     ),
 };
 
-async function measure(context: RowContext, trial: Trial): Promise<Outcome> {
+async function measure(context: RowContext, trial: Trial): Promise<RowResult> {
   const windows = WINDOWS[context.full ? 'full' : 'short'];
   const medians: number[] = [];
   // The first window opens connections and fills caches. It does not count.

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
-import { type Outcome, type Row, type RowContext, seconds, someOf } from '../row.ts';
+import { type Row, type RowContext, type RowResult, seconds, someOf } from '../row.ts';
 import { type FaultyMailServer, type Hold, startFaultyMailServer } from '../system/mail-server.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
@@ -48,7 +48,7 @@ export const mailsRow: Row = {
       for (const [round, fault] of random.shuffled(plan).entries()) {
         inFlight += await runRound(rounds, { round, fault });
       }
-      return await outcomeOf(rounds, { trials: plan.length, inFlight });
+      return await resultOf(rounds, { trials: plan.length, inFlight });
     } finally {
       await Promise.all(gateways.map(({ process }) => process.kill()));
       await server.listen(false);
@@ -231,10 +231,10 @@ async function storedMails({ context, shop }: Rounds): Promise<StoredMail[]> {
   return rows;
 }
 
-async function outcomeOf(
+async function resultOf(
   rounds: Rounds,
   { trials, inFlight }: { readonly trials: number; readonly inFlight: number },
-): Promise<Outcome> {
+): Promise<RowResult> {
   const { server, shop, begun } = rounds;
   const mails = await storedMails(rounds);
   const expected = MAILS_OF_A_ROUND * trials;

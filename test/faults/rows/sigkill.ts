@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inFlightAt } from '../ledger/judge.ts';
-import { type Outcome, percentile, type Row, type RowContext, seconds } from '../row.ts';
+import { percentile, type Row, type RowContext, type RowResult, seconds } from '../row.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { freezeWithWork, TARGETS, type Target } from './in-flight.ts';
@@ -41,7 +41,7 @@ interface KillRow {
   readonly trial: Trial;
 }
 
-async function killOften({ context, target, trial }: KillRow): Promise<Outcome> {
+async function killOften({ context, target, trial }: KillRow): Promise<RowResult> {
   const { system, random, full } = context;
   const trials = TRIALS[full ? 'full' : 'short'];
   system.sink.behave([...trial.paths], { kind: 'accept', delayMs: RESPONSE_MS });
@@ -79,7 +79,7 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   const limit = RECOVERY_MS * context.slack;
   const late = recoveries.filter((one) => one > limit).length;
   if (late > 0) trial.doubts.push(`${late} recoveries took over ${seconds(limit)}`);
-  const outcome = await trial.finish({
+  const result = await trial.finish({
     trials,
     inFlight,
     quietMs: LONGEST_MS,
@@ -89,14 +89,14 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
     ],
   });
   await restarted?.untilReady();
-  return target.service === 'webhooks' ? withAttempts(trial, system, outcome) : outcome;
+  return target.service === 'webhooks' ? withAttempts(trial, system, result) : result;
 }
 
 /** Adds the number of attempts in flight. It is counted at the end, because the sink reads requests late. */
-function withAttempts({ faults, paths }: Trial, { sink }: System, outcome: Outcome): Outcome {
+function withAttempts({ faults, paths }: Trial, { sink }: System, result: RowResult): RowResult {
   const receipts = [...paths].flatMap((path) => sink.arrivals.at(path));
   const attempts = faults.reduce((sum, fault) => sum + inFlightAt(receipts, fault).length, 0);
-  return { ...outcome, figures: [...outcome.figures, `${attempts} attempts in flight`] };
+  return { ...result, figures: [...result.figures, `${attempts} attempts in flight`] };
 }
 
 /**

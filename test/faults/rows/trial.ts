@@ -4,7 +4,7 @@ import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { type Publisher, type PublisherOptions, startPublisher } from '../ledger/publisher.ts';
 import { untilRecorded } from '../ledger/recorded.ts';
 import { openShop, type SubscriptionCounts, type TrialShop } from '../ledger/shop.ts';
-import { type Outcome, type RowContext, someOf } from '../row.ts';
+import { type RowContext, type RowResult, someOf } from '../row.ts';
 import type { System } from '../system/system.ts';
 import { nowMs } from '../wait.ts';
 import { isPassedOn } from './passed-on.ts';
@@ -23,7 +23,7 @@ export interface Trial {
   /** Starts to change returns of the first shop, or of another one. */
   publish(o: Pick<PublisherOptions, 'perSecond' | 'mix'> & { shop?: TrialShop }): Publisher;
   /** Stops the publishers, waits until everything has arrived, and compares the ledger with the sink. */
-  finish(o: Finish): Promise<Outcome>;
+  finish(o: Finish): Promise<RowResult>;
 }
 
 export interface Finish {
@@ -55,8 +55,8 @@ export async function withTrial(
     readonly shopId?: number;
     readonly shops?: number;
   },
-  work: (trial: Trial) => Promise<Outcome>,
-): Promise<Outcome> {
+  work: (trial: Trial) => Promise<RowResult>,
+): Promise<RowResult> {
   const subscriptions = o.subscriptions ?? DEFAULT_SUBSCRIPTIONS;
   const openedAt = nowMs();
   const shop = await during('opening its shop', openShop(system, subscriptions, o));
@@ -96,15 +96,15 @@ export async function withTrial(
       end.status === 'rejected' ? [`closing its shop: ${whyOf(end.reason)}`] : [],
     );
   };
-  let outcome: Outcome;
+  let result: RowResult;
   try {
-    outcome = await work(trial);
+    result = await work(trial);
   } catch (error) {
     // A failure of the trial matters more than a failure to close its shop.
     await closed();
     throw error;
   }
-  return { ...outcome, problems: [...outcome.problems, ...(await closed())] };
+  return { ...result, problems: [...result.problems, ...(await closed())] };
 }
 
 type Finished = Pick<Trial, 'shops' | 'paths' | 'ledger' | 'faults' | 'problems' | 'doubts'> & {
@@ -116,7 +116,7 @@ async function finishTrial(
   system: System,
   { shops, paths, ledger, faults, problems, doubts, publishers, openedAt }: Finished,
   { quietMs, passesOn = false, ...rest }: Finish,
-): Promise<Outcome> {
+): Promise<RowResult> {
   await Promise.all(publishers.map((one) => one.stop()));
   const ids = shops.map(({ id }) => id);
   await ledger

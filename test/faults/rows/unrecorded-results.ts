@@ -62,14 +62,14 @@ export const unrecordedResultsRow: Row = {
           trial.doubts.push(`recorded again only after ${seconds(longest)}`);
         }
         await publisher.stop();
-        const outcome = await trial.finish({
+        const result = await trial.finish({
           trials: TABLES.length,
           inFlight,
           quietMs: QUIET_MS,
           figures: [`results recorded after ${seconds(longest)} (longest)`],
         });
         const left = await leftBehind(system, trial.shop.id);
-        return { ...outcome, problems: [...outcome.problems, ...left] };
+        return { ...result, problems: [...result.problems, ...left] };
 
         /** Waits until all deliveries that were queued before that moment have a result. */
         async function untilRecorded(shopId: number, beforeMs: number): Promise<void> {
