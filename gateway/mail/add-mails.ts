@@ -29,8 +29,8 @@ export function mailAdder(o: {
 
 /**
  * Stores the mails about facts, in the transaction that makes or consumes them. A fact joins a mail about its subject
- * that no process has taken yet, and else gets a mail of its own, at most once a day and subject for most kinds. Returns
- * the kinds of the facts that are in no mail.
+ * that no process has taken yet. Without such a mail, the fact gets a mail of its own. For most kinds, a subject gets
+ * at most one mail a day. Returns the kinds of the facts that are in no mail.
  *
  * @param o.gatherMs how long a new mail waits for further facts.
  */

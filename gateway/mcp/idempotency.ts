@@ -34,8 +34,8 @@ export type Claim =
   | { readonly kind: 'other-request' };
 
 /**
- * After this time, a call without an output has ended. The time is longer than any tool call, including the work that a
- * service may continue after its caller has timed out (20 s for a call, 30 s for a statement). Seconds.
+ * After this time, a call without an output has ended. The time is longer than any tool call (20 s) together with the
+ * work that a service may continue after the timeout of its caller (30 s for a statement). Seconds.
  */
 const RUNNING_S = 90;
 /**
@@ -47,7 +47,7 @@ const ABANDONED_S = 2 * RUNNING_S;
  * Claims an idempotency key before the work begins. Of many concurrent calls on all replicas, one gets the claim.
  *
  * The claim is committed before the work, and the output is stored after it. A process that dies in between leaves a
- * claim without an output. When the call of that process has certainly ended, a repeat takes over the claim and sends
+ * claim without an output. When the call of that process has certainly ended, a repeat takes over the claim. It sends
  * the same `callId`, so that the service recognizes work that is already done.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {

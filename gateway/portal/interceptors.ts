@@ -13,8 +13,8 @@ export interface InterceptorParts {
 }
 
 /**
- * The one interceptor of the portal: it refuses a method that the user's role may not call and a method that says
- * nothing about that, adds the entries of the audit log, and makes every error presentable.
+ * The only interceptor of the portal. It rejects a method that the user's role may not call, and a method that does not
+ * say which roles may call it. It adds the entries of the audit log, and makes every error readable for users.
  */
 export function portalInterceptor(o: InterceptorParts): Interceptor {
   return (next) => async (req) => {

@@ -26,9 +26,8 @@ interface KeyedCall {
 }
 
 /**
- * Creates an API key. A repeat with the same idempotency key returns the same API key with a new secret, because the
- * caller did not get the first secret, and nobody stored it. This works for 10 minutes, and only until the API key is
- * used.
+ * Creates an API key. A repeat with the same idempotency key returns the same API key with a new secret: the caller did
+ * not get the first secret, and nobody stored it. This works for 10 minutes, and only until the API key is used.
  *
  * @throws DomainError as `createApiKey`; ALREADY_EXISTS when the idempotency key was used for another call, or the
  *   repeat is too late.

@@ -101,7 +101,7 @@ async function importOne(
 /**
  * Submits a return. Returns true when the return existed already.
  *
- * If the service responds that the key was used with other content, an earlier run may have used the other return
+ * The service may respond that the key was used with other content. Then an earlier run may have used the other return
  * method, because the shop had another label provider. So the submission is repeated with that method. This creates
  * nothing, because its key is used already.
  */

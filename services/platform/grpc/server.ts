@@ -47,8 +47,8 @@ const AGE_SPREAD = 0.2;
 
 /**
  * Memory limit of a connection, in MB. With Node's default of 10 MB, Node rejects every call of a connection while one
- * large response is unsent, and it never stops counting the unsent bytes of a cancelled call. We limit the calls
- * in flight instead.
+ * large response is unsent. It also never stops counting the unsent bytes of a cancelled call. So the number of
+ * in-flight calls is limited instead.
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 

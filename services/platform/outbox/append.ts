@@ -70,11 +70,10 @@ const eventRows = rowsOf<Encoded>({
   shard: ['smallint', ({ shard }) => shard],
 });
 
-// The statement must assign the transaction number before it draws a position. Then, when the snapshot of a relay does
-// not contain the number, the relay took its snapshot before the position was drawn, so it has read no greater
-// position. That is why the number is in a subquery below `nextval`. The sort is there too, so that positions follow
-// the order of the array. The values are one bytea, because the driver would write an array of bytea as hexadecimal
-// text.
+// The statement must assign the transaction number before it draws a position. Then a relay whose snapshot does not
+// contain the number took its snapshot before the position was drawn. So it has read no greater position. That is why
+// the number is in a subquery below `nextval`. The sort is there too, so that positions follow the order of the array.
+// The values are one bytea, because the driver would write an array of bytea as hexadecimal text.
 const appendStatement = (events: readonly Encoded[], traceparent: string): Sql => sql`
 with transaction as materialized (select pg_current_xact_id() as written_by),
 numbered as materialized (

@@ -18,10 +18,10 @@ export function needsLookUp({ order }: SubmitReturnRequest): boolean {
 }
 
 /**
- * Completes a submission that has the name of the order and no id. From the order at the shop's commerce provider it
- * takes the order's id, the currencies, and the id, title, sku, product, variant, price and ordered units of each line
- * item. Values that the submission has are not replaced. A submission without line items gets all units that can still
- * be returned.
+ * Completes a submission that has the name of the order and no id. The order at the shop's commerce provider has the
+ * values: the order's id, the currencies, and the id, title, sku, product, variant, price and ordered units of each
+ * line item. Values that the submission has are not replaced. A submission without line items gets all units that can
+ * still be returned.
  *
  * @param answer of the provider, for the name in the submission.
  * @throws DomainError INVALID_ARGUMENT for a shop whose provider cannot look up orders, an order that does not exist

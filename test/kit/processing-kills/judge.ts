@@ -16,8 +16,8 @@ export interface Evidence {
 }
 
 /**
- * Asserts that a return is closed or, if the scenario says so, cancelled, that each effect at the provider exists once
- * under its key, that each event was sent once, and that the details match.
+ * Asserts that a return is closed, or cancelled if the scenario says so. Asserts that each effect at the provider
+ * exists once under its key, that each event was sent once, and that the details match.
  *
  * @throws AssertionError with actual and expected values.
  */

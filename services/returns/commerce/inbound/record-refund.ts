@@ -33,8 +33,9 @@ export interface ProviderRefund {
 
 /**
  * Records a refund that was made at the provider. A refund never changes, so recording it again changes nothing. If
- * this service did not request it, each return of the order that is open or in review and has one of the refunded lines
- * gets a timeline entry. For a refund without lines, each such return gets one, whatever its lines are.
+ * this service did not request the refund, returns of the order get a timeline entry: those that are open or in review
+ * and have one of the refunded lines. For a refund without lines, all returns of the order that are open or in review
+ * get one.
  *
  * @returns whether the refund was new.
  * @throws DomainError INVALID_ARGUMENT for too many lines.

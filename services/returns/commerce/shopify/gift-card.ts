@@ -69,8 +69,8 @@ interface Asked {
 }
 
 /**
- * Finds the gift card that has the key in its note. Searches by the code of the card and among all cards of the
- * shopper, because the card has another code when the app was removed and installed again after the request.
+ * Finds the gift card that has the key in its note. Searches by the code of the card, and among all cards of the
+ * shopper. When the app was removed and installed again after the request, the card has another code.
  */
 export async function findGiftCard(
   client: ShopifyClient,
