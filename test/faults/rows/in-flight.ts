@@ -46,18 +46,25 @@ const relay: Target = {
 const HANDLED_MS = 20;
 
 /**
- * Published events that no listener has handled. A listener handles an event within milliseconds, so a check that sees
- * one is often too late. Therefore the freeze comes at a random time after an event was stored.
+ * Published events that no listener has handled. A listener handles an event within milliseconds, so a check that sees a
+ * published one is often too late. Therefore the freeze comes at a random time after an event was stored, and the relays
+ * publish the event while the listener is frozen, if they have not done so before.
  */
 const consumer: Target = {
   name: 'consumer',
   service: 'webhooks',
   async mayHit({ system, trial, random }) {
-    if (!(await isAnyUnhandled(system, trial.shop.id))) return false;
+    if ((await unhandledOf(system, trial.shop.id)).size === 0) return false;
     await sleep(random.between(0, HANDLED_MS));
     return true;
   },
-  inFlight: ({ system, trial }) => stays(() => unreadOf(system, trial.shop.id)),
+  async inFlight({ system, trial }) {
+    const atFreeze = await unhandledOf(system, trial.shop.id);
+    if (atFreeze.size === 0) return 0;
+    await sleep(OTHERS_MS);
+    const unread = await unreadOf(system, trial.shop.id);
+    return [...atFreeze].filter((id) => unread.has(id)).length;
+  },
 };
 
 /** Requests on the frozen process's connections to which the sink had not responded at the freeze. */
@@ -124,19 +131,19 @@ export async function unreadOf(system: System, shopId: number): Promise<Set<stri
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Whether one of the shop's last events is not handled by a listener, published or not. */
-async function isAnyUnhandled(system: System, shopId: number): Promise<boolean> {
-  const { rowCount } = await system.pool.query({
-    name: 'any-unhandled',
-    text: `select from (select shop_id, event_id from returns.events
-                         where shop_id = $1 and day >= current_date - 1
-                         order by day desc, position desc limit 20) e
-            where not exists (select from webhooks.consumed_events c
-                               where c.shop_id = e.shop_id and c.event_id = e.event_id)
-            limit 1`,
+/** Ids of the shop's last events that no listener has handled, published or not. */
+async function unhandledOf(system: System, shopId: number): Promise<Set<string>> {
+  const { rows } = await system.pool.query<{ id: string }>({
+    name: 'unhandled-of',
+    text: `select e.event_id as id
+       from (select shop_id, event_id from returns.events
+              where shop_id = $1 and day >= current_date - 1
+              order by day desc, position desc limit 20) e
+      where not exists (select from webhooks.consumed_events c
+                         where c.shop_id = e.shop_id and c.event_id = e.event_id)`,
     values: [shopId],
   });
-  return rowCount === 1;
+  return new Set(rows.map(({ id }) => id));
 }
 
 /**

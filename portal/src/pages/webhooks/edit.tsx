@@ -1,6 +1,7 @@
 import { Checkbox, Text } from '@mantine/core';
 import { useState } from 'react';
 import {
+  type LastFailure,
   type Webhook,
   type WebhookHealth,
   WebhooksService,
@@ -8,11 +9,13 @@ import {
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { count } from '../../words.ts';
+import { answerText } from '../deliveries/advice.ts';
 import { DescriptionField, UrlField } from './create.tsx';
 import { EqualToChosen } from './equal.tsx';
 import { useMoveOthers } from './move-others.ts';
 import { webhookText } from './name.ts';
 import { PairFields } from './pair-fields.tsx';
+import { ResponseExcerpt } from './response-excerpt.tsx';
 import { useSameAddress } from './same-address.tsx';
 
 type Content = Pick<Webhook, 'url' | 'description' | 'topic' | 'trigger'>;
@@ -81,12 +84,14 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       fields={['url', 'description', 'topic', 'trigger']}
       onSubmit={submit}
     >
+      {/* The dialog covers the warning of the page, which may say what the new address is. */}
+      {webhook.health?.state === 'failing' && <WhatFails failure={webhook.health.lastFailure} />}
       <UrlField value={url} onChange={setUrl} error={error} />
-      {others.length > 0 && url !== webhook.url && (
+      {others.length > 0 && (
         <Checkbox
           checked={isForOthers}
           onChange={({ currentTarget }) => setForOthers(currentTarget.checked)}
-          label={`Also change the address of ${count(others.length, 'other webhook', 'other webhooks')} with the old address`}
+          label={`Also change the address of ${count(others.length, 'other webhook', 'other webhooks')} with ${url === webhook.url ? 'this' : 'the old'} address`}
           description={others
             .map((one) => webhookText(one, { word: 'Webhook', event: one.trigger }))
             .join(', ')}
@@ -102,6 +107,16 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
         {isMoved && isForOthers && others.length > 0 && ' What waits for the others is sent, too.'}
       </Text>
     </FormModal>
+  );
+}
+
+function WhatFails({ failure }: { readonly failure: LastFailure | undefined }) {
+  if (!failure) return null;
+  return (
+    <Text size="sm" component="div">
+      The last attempt: <strong>{answerText(failure)}</strong>.
+      <ResponseExcerpt text={failure.responseExcerpt} />
+    </Text>
   );
 }
 

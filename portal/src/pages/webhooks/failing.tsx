@@ -1,4 +1,4 @@
-import { Alert, Box, Code } from '@mantine/core';
+import { Alert, Box } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type {
@@ -11,7 +11,7 @@ import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
 import { adviceOf, answerText } from '../deliveries/advice.ts';
-import styles from './failing.module.css';
+import { ResponseExcerpt } from './response-excerpt.tsx';
 import { AlsoFailing } from './same-address.tsx';
 
 /** Says that the attempts of a webhook fail: with the last error, since when, and what to check. */
@@ -29,8 +29,7 @@ export function Failing(o: {
         <Time at={failingSince} />.{' '}
         {disablesAt !== undefined && (
           <>
-            If every attempt fails until <Time at={disablesAt} />, the service deactivates the
-            webhook.
+            If all fail until <Time at={disablesAt} />, the service deactivates the webhook.
           </>
         )}
       </div>
@@ -51,11 +50,7 @@ function LastError({ failure }: { readonly failure: LastFailure }) {
           Open this delivery
         </Link>
       )}
-      {failure.responseExcerpt !== '' && (
-        <Box mt={4}>
-          It answered: <Code className={styles.response ?? ''}>{failure.responseExcerpt}</Code>
-        </Box>
-      )}
+      <ResponseExcerpt text={failure.responseExcerpt} />
     </Box>
   );
 }

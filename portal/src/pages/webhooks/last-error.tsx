@@ -2,6 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Time } from '../../parts/time.tsx';
 import { adviceOf, answerText } from '../deliveries/advice.ts';
+import { ResponseExcerpt } from './response-excerpt.tsx';
 
 /** How often it is read. Milliseconds. */
 const REFRESH_MS = 30_000;
@@ -19,6 +20,7 @@ export function LastError({ webhookId }: { readonly webhookId: string }) {
     <>
       The last attempt, <Time at={failure.startedAt} as="relative" />:{' '}
       <strong>{answerText(failure)}</strong>. {adviceOf(failure)}
+      <ResponseExcerpt text={failure.responseExcerpt} />
     </>
   );
 }

@@ -170,8 +170,8 @@ function Warning({ webhook, onAsk }: { readonly webhook: Webhook; readonly onAsk
     return (
       <Alert color="gray" title="This webhook is inactive">
         {health.inactiveReason !== '' && <>{health.inactiveReason} </>}
-        It has been inactive since <Time at={health.inactiveSince} />. Events are not sent.
-        Deliveries that already waited are held for 30 days, and go on when you activate it.
+        It has been inactive since <Time at={health.inactiveSince} />. Events are not sent. What
+        waited is held for 30 days, and is sent when you activate it.
         {missed.total > 0 && <Box mt="xs">{notReceived}</Box>}
       </Alert>
     );

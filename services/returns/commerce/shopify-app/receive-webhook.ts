@@ -74,8 +74,8 @@ function isOfStore({ body }: Webhook, shopDomain: string): boolean {
  * Returns the shop of a store. Locks its connection, so that a concurrent change of the connection waits.
  *
  * Only the topic that changes the connection locks it exclusively. Processing locks a return first, and then the
- * connection (`for share`, see `outcomes.ts`). Topics about orders lock the connection first, and then returns. With an
- * exclusive lock both could wait for each other.
+ * connection (`for share`, see `processing/effect-store.ts`). Topics about orders lock the connection first, and then
+ * returns. With an exclusive lock both could wait for each other.
  */
 async function shopOf(
   tx: Queryable,
