@@ -199,8 +199,8 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
       sendPage(res, await response.catch((error) => failurePage(error, o.logger)));
     };
   /**
-   * Creates a handler like {@link pageHandler}, which also checks two things: the browser is the one that started the
-   * sign-in, and the form is one of ours.
+   * Creates a handler like {@link pageHandler}, which first rejects a form of another browser than the one that started
+   * the sign-in, of another origin, of a sign-in that is not pending, or above the limit of forms of one sign-in.
    */
   const formHandler = (
     work: (signIn: SignIn, uid: string, req: Request) => Promise<PageResponse>,

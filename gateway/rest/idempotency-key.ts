@@ -21,10 +21,10 @@ export interface KeyedContent {
 }
 
 /**
- * Returns the idempotency key for the call to the service. It comes from the header `Idempotency-Key`; it is empty for
- * an operation that reads none.
+ * Returns the idempotency key for the call to the service. It is made from the header `Idempotency-Key`. An operation
+ * without `keyed` has an empty key.
  *
- * Without the header, `keyed` of the operation decides:
+ * When the header is absent, `keyed` of the operation decides:
  *
  * - `content`: the key is made from the content, so that an equal request has no second effect.
  * - `header`: the key is new, and covers only the retries of the call to the service.

@@ -190,7 +190,8 @@ function rejectAll(callers: readonly PendingEntry[], error: unknown, counter: En
 
 /**
  * Writes the entries one by one, so that only an invalid entry fails. Stops at the first outage, because each further
- * statement could wait until its deadline. Then handles the entries that are left as {@link writeBatch} does.
+ * statement could wait until its deadline. The entries that are left end as after a failure of {@link writeBatch}:
+ * those with a waiting caller are rejected, and the others are returned.
  */
 async function writeEach(
   db: Queryable,

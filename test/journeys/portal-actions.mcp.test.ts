@@ -171,7 +171,9 @@ test('a webhook is added, tested and deleted', async () => {
     await as('developer', async ({ page, open }) => {
       await open('/webhooks');
       await press(page, 'Add a webhook');
-      await page.getByLabel('Address').fill(new URL('/portal', receiver.url).href);
+      await page
+        .getByRole('textbox', { name: /^Address/ })
+        .fill(new URL('/portal', receiver.url).href);
       await press(page, 'Add the webhook');
       const secret = (
         await page

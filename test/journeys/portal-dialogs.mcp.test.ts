@@ -155,7 +155,7 @@ describe('a dialog has no error of accessibility in either scheme, and fits a ph
     const { page } = owner;
     await owner.open('/webhooks');
     await press(page, 'Add a webhook');
-    await page.getByLabel('Address').fill('https://10.0.0.1/');
+    await page.getByRole('textbox', { name: /^Address/ }).fill('https://10.0.0.1/');
     await press(page, 'Add the webhook');
     await page.getByRole('dialog').locator('[aria-invalid=true]').first().waitFor();
     // The browser reports the 400 as an error.

@@ -134,7 +134,7 @@ test('an equal webhook is named before and after it is added', async () => {
   await page.getByRole('button', { name: 'Add a webhook' }).click();
   const dialog = page.getByRole('dialog');
   const warning = warningOf(page, webhookId);
-  await dialog.getByLabel('Address').fill(await urlOf(page, webhookId));
+  await dialog.getByRole('textbox', { name: /^Address/ }).fill(await urlOf(page, webhookId));
   await dialog.getByLabel('Event').selectOption('return.closed');
   expect(await warning.count()).toBe(0);
   await dialog.getByLabel('Event').selectOption('return.created');
@@ -157,7 +157,7 @@ test('an equal webhook is named while another one is edited, and none is equal t
   const [webhookId, other] = [await addWebhook(page), await addWebhook(page)];
   await open(`/webhooks/${other}`);
   await page.getByRole('button', { name: 'Edit', exact: true }).click();
-  const address = page.getByRole('dialog').getByLabel('Address');
+  const address = page.getByRole('dialog').getByRole('textbox', { name: /^Address/ });
   const own = await address.inputValue();
   await address.fill(await urlOf(page, webhookId));
   await warningOf(page, webhookId).waitFor();

@@ -74,7 +74,7 @@ test('a changed address gets what waits at once, and the page says so', async ()
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
     await page
       .getByRole('dialog')
-      .getByLabel('Address')
+      .getByRole('textbox', { name: /^Address/ })
       .fill(new URL('/repaired', repaired.url).href);
     const dialog = page.getByRole('dialog');
     await dialog

@@ -46,7 +46,7 @@ test('a webhook is added with a description, which is changed, taken back and re
   await open('/webhooks');
   await press(page, 'Add a webhook');
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Address').fill(url);
+  await dialog.getByRole('textbox', { name: /^Address/ }).fill(url);
   await dialog.getByLabel('Description').fill(`${name} \u{202e}`);
   await press(page, 'Add the webhook');
   await dialog.getByText('must be one line without control characters.').waitFor();
@@ -142,14 +142,14 @@ test('every page that names the webhook has its description and its host, also a
   await open('/webhooks');
   await press(page, 'Add a webhook');
   const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Address').fill(url);
+  await dialog.getByRole('textbox', { name: /^Address/ }).fill(url);
   await dialog.getByText(`${text} has the same address, event and topic.`).waitFor();
   expect(await developer.findings()).toEqual([]);
 
   const other = await create('');
   await open(`/webhooks/${other}`);
   await press(page, 'Edit');
-  await dialog.getByLabel('Address').fill(`${url}/new`);
+  await dialog.getByRole('textbox', { name: /^Address/ }).fill(`${url}/new`);
   const others = dialog.getByText(`${name} (webhook ${id}, ${host}, return.closed)`);
   await others.waitFor();
   expect(await developer.findings()).toEqual([]);

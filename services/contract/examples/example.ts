@@ -16,7 +16,7 @@ export interface OperationExample {
   readonly responses?: Readonly<Record<string, NamedValue>>;
   /** A body or a query that breaks a rule. The example of the 422 is the error that validation returns for it. */
   readonly invalid?: object | string;
-  /** The error for a further example of the 422, which another check returns. */
+  /** The error of a second example of the 422: one of a check after the validation, such as a check of the service. */
   readonly rejected?: PublicError;
   /** The error for the example of the 409. */
   readonly conflict?: PublicError;

@@ -139,8 +139,9 @@ class RenewedChannel {
 }
 
 /**
- * The signal of calls that cannot be cancelled. The channel enforces their deadline. An own signal for each call would
- * cost more than the call: its abort creates an error with a stack.
+ * The signal of calls that their caller cannot cancel. It never aborts: the channel enforces the deadline. Connect's
+ * own `runUnaryCall` creates a signal for each call and aborts it at the end. This creates an error with a stack, which
+ * costs more than the call.
  */
 export const NEVER = new AbortController().signal;
 // No warning about many listeners: many calls may listen at the same time while they wait for a retry.
