@@ -1,13 +1,18 @@
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import {
   type DispositionsBench,
+  FINDING,
+  notesIn,
+  refusedAsTooLarge as refused,
   startDispositionsBench,
+  TOO_LARGE_TEXT as TEXT,
+  tooLarge,
 } from '../../test/kit/services/dispositions-bench.ts';
 import { actor, refusal } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
-import { DomainError } from '../platform/errors.ts';
+import { deleteInspections } from './delete-inspections.ts';
+import { record } from './record.ts';
 
 let bench: DispositionsBench;
 beforeAll(async () => {
@@ -17,14 +22,10 @@ afterAll(() => bench.stop());
 beforeEach(() => {
   bench.returns.failWith = undefined;
   bench.returns.failingLine = undefined;
+  bench.returns.beforeAssessments = undefined;
 });
 
-const TEXT = 'the details of return 1 would be larger than 24 MiB (25165824 bytes)';
-const tooLarge = new DomainError(Code.InvalidArgument, ErrorReason.RETURN_TOO_LARGE, TEXT);
-const refused = { code: Code.InvalidArgument, reason: 'RETURN_TOO_LARGE', field: undefined };
-
-const notesOf = async (shopId: bigint, lines: bigint[]) =>
-  (await bench.currentOf(shopId, lines)).map(({ disposition }) => disposition?.note);
+const notesOf = (shopId: bigint, lines: bigint[]) => bench.notesOf(shopId, lines);
 
 describe('an inspection that does not fit into its return', () => {
   test('is rejected with the reason of returns, and no finding of the call stays', async () => {
@@ -80,6 +81,30 @@ describe('an inspection that does not fit into its return', () => {
     await until(async () => (await bench.pendingOf(shopId)) === 0);
     expect(await notesOf(shopId, lines)).toEqual(['pending', 'before', 'pending']);
     expect(bench.handedTo(shopId).map(({ lineItemId }) => lineItemId)).toContain(former);
+  });
+
+  test('is deleted by the job alone, not what another call recorded in the meantime', async () => {
+    const { shopId, line: lineItemId } = bench.shopWithLines(1);
+    const { pool } = bench.db;
+    const batchOf = (note: string) => {
+      const findings = [{ ...FINDING, lineItemId, note }];
+      return { shopId, actor, kind: 'assessment', findings } as const;
+    };
+    const { created } = await record(pool, batchOf('large'));
+    const recorded = Promise.withResolvers<void>();
+    bench.returns.beforeAssessments = async (request) => {
+      if (!notesIn(request).includes('large')) return;
+      await deleteInspections(pool, batchOf('large'), created);
+      await record(pool, batchOf('fits'));
+      recorded.resolve();
+      throw tooLarge;
+    };
+    await bench.makeDue(shopId);
+    await recorded.promise;
+    await bench.makeDue(shopId);
+    await until(async () => (await bench.pendingOf(shopId)) === 0);
+    expect(bench.notesHandedTo(shopId)).toEqual([['fits']]);
+    expect(await notesOf(shopId, [lineItemId])).toEqual(['fits']);
   });
 
   test('does not change later findings about the line', async () => {

@@ -81,6 +81,27 @@ describe('when returns does not take over an inspection', () => {
     expect(new Set(handed)).toEqual(new Set(lines));
   });
 
+  test('the job leaves the assessments of a running call to that call', async () => {
+    const [busy, next] = [bench.shopWithLines(2), bench.shopWithLines(1)];
+    const recordAll = (shopId: bigint, lines: readonly bigint[], note: string) => {
+      const findings = lines.map((lineItemId) => ({ ...FINDING, lineItemId, note }));
+      return record(bench.db.pool, { shopId, actor, kind: 'assessment', findings });
+    };
+    const { created } = await recordAll(busy.shopId, [busy.line], 'left');
+    await recordAll(busy.shopId, busy.lines, 'running');
+    await bench.db.pool.query(
+      'update handovers set due_at = now() where shop_id = $1 and inspection_id = $2',
+      [busy.shopId, created[0]?.id],
+    );
+    await until(() => bench.handedTo(busy.shopId).length > 0);
+    // The job works on one shop after another.
+    await recordAll(next.shopId, next.lines, 'next');
+    await bench.makeDue(next.shopId);
+    await until(() => bench.handedTo(next.shopId).length > 0);
+    expect(bench.notesHandedTo(busy.shopId)).toEqual([['left']]);
+    expect(await bench.pendingOf(busy.shopId)).toBe(2);
+  });
+
   test('several assessments of a line arrive oldest first, one in each call', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     bench.returns.failWith = Code.Unavailable;

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
@@ -17,11 +18,12 @@ import {
   deleteHandovers,
   findOldestPending,
   HANDOVERS,
+  type Pending,
   postpone,
   undoAttempt,
 } from './handovers.ts';
 import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';
-import type { Lines } from './store.ts';
+import { EARLIER_SECONDS, type Lines, OWN_CALL_SECONDS } from './store.ts';
 
 export interface HandOverDeps {
   readonly pool: pg.Pool;
@@ -38,30 +40,59 @@ export interface HandOverDeps {
 export const DISPOSITIONS = serviceActor('dispositions');
 
 /** Timeout of one call to returns. Thirty line items with the longest texts take about 30 MiB. Milliseconds. */
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = OWN_CALL_SECONDS * 1_000;
+
+/** Time limit for the inspections of earlier calls. Milliseconds. */
+const EARLIER_MS = EARLIER_SECONDS * 1_000;
+const POLL_MS = 50;
+
+/** The inspections of one call, as in `Recorded`. */
+type OfCall = Readonly<Record<'inspections' | 'created' | 'repeated', readonly Inspection[]>>;
 
 /**
- * Hands over all pending inspections of these line items to returns, oldest first. It makes one call, or more when a
- * line item has several pending inspections. Safe to repeat, because returns ignores inspections that it already has.
+ * Hands over the pending inspections of these line items that are older than those of a call, oldest first. It never
+ * hands over only a part of what another running call recorded, because returns stores all findings of a call or none
+ * only when it gets them together. It waits for that call instead.
+ *
+ * @returns the pending ones of `repeated`. Each is the oldest pending inspection of its line item.
+ * @throws Error when this takes more than 5 s.
  */
-export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
-  let pending = await findOldestPending(deps.pool, o);
-  while (pending.length > 0) {
-    await handOverThese(deps, o, pending);
-    pending = await findOldestPending(deps.pool, o);
+export async function handOverEarlier(
+  deps: HandOverDeps,
+  o: Lines,
+  { inspections, created, repeated }: OfCall,
+): Promise<Pending[]> {
+  const newest = new Map(inspections.map(({ lineItemId, id }) => [lineItemId, id]));
+  const createdIds = new Set(created.map(({ id }) => id));
+  const repeatedIds = new Set(repeated.map(({ id }) => id));
+  const endsAt = performance.now() + EARLIER_MS;
+  for (;;) {
+    const oldest = (await findOldestPending(deps.pool, o)).filter(
+      ({ id, lineItemId }) => id <= (newest.get(lineItemId) ?? 0n) && !createdIds.has(id),
+    );
+    const earlier = oldest.filter(({ id }) => !repeatedIds.has(id));
+    const next = earlier.length > 0 ? earlier : oldest;
+    const mustWait = next.some(({ isPartOfCall }) => isPartOfCall);
+    if (!mustWait && earlier.length === 0) return oldest;
+    const timeoutMs = endsAt - performance.now();
+    if (timeoutMs <= 0) throw new Error('earlier inspections are not handed over yet');
+    if (mustWait) await sleep(POLL_MS);
+    else await handOverThese(deps, o, earlier, timeoutMs);
   }
 }
 
 /**
  * Hands over these inspections in one call, and then deletes their rows in `handovers`. Each must be the oldest pending
- * inspection of its line item.
+ * inspection of its line item. Safe to repeat, because returns ignores inspections that it already has.
  */
 export async function handOverThese(
   deps: HandOverDeps,
   o: Pick<Lines, 'shopId' | 'kind'>,
   pending: readonly Inspection[],
+  timeoutMs = TIMEOUT_MS,
 ): Promise<void> {
-  const limits = { timeoutMs: TIMEOUT_MS };
+  if (pending.length === 0) return;
+  const limits = { timeoutMs };
   // `withoutReturns`: the response would otherwise have up to thirty whole returns.
   const call = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
   if (o.kind === 'assessment') {
@@ -109,26 +140,41 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
 }
 
 /**
- * Hands over due inspections. If they would make the details of a return too large, hands over the line items one by
- * one, and deletes the inspections that do not fit. The calls that recorded those did not succeed.
+ * Hands over the pending inspections of due line items, oldest first. Leaves out those that are leased by their call,
+ * and later ones of the line item.
  */
 async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Promise<void> {
+  for (;;) {
+    const oldest = await findOldestPending(deps.pool, due);
+    const pending = oldest.filter(({ isLeasedByCall }) => !isLeasedByCall);
+    if (pending.length === 0) return;
+    await handOverOrDelete(deps, due, pending, logger);
+  }
+}
+
+/**
+ * Hands over these inspections. If they would make the details of a return too large, hands them over one by one, and
+ * deletes those that do not fit. The calls that recorded those did not succeed. It deletes exactly what returns has
+ * rejected, because in the meantime another call may have recorded about the line item.
+ */
+async function handOverOrDelete(
+  deps: HandOverDeps,
+  o: Lines,
+  pending: readonly Inspection[],
+  logger: Logger,
+): Promise<void> {
   try {
-    await handOver(deps, due);
+    await handOverThese(deps, o, pending);
   } catch (error) {
     if (!isTooLarge(error)) throw error;
-    const [lineItemId, ...rest] = due.lineItemIds;
+    const [first, ...rest] = pending;
     if (rest.length > 0) {
-      for (const single of due.lineItemIds) {
-        await handOverDue(deps, { ...due, lineItemIds: [single] }, logger);
-      }
+      for (const one of pending) await handOverOrDelete(deps, o, [one], logger);
       return;
     }
-    const oldest = await findOldestPending(deps.pool, due);
-    await deleteInspections(deps.pool, due, oldest);
-    const fields = { shopId: due.shopId, kind: due.kind, lineItemId };
+    await deleteInspections(deps.pool, o, pending);
+    const fields = { shopId: o.shopId, kind: o.kind, lineItemId: first?.lineItemId };
     logger.warn(fields, 'inspection deleted: return details would exceed the size limit');
-    await handOverDue(deps, due, logger);
   }
 }
 

@@ -10,16 +10,31 @@ import type { Lines } from './store.ts';
 /** Maximum number of inspections in one call. So the message is small enough even with the longest texts. */
 const ROUND_MAX = 30;
 
+/** An inspection that returns may not have yet. */
+export interface Pending extends Inspection {
+  /** Whether the call that recorded it still has its lease. All inspections of a call have a common lease. */
+  readonly isLeasedByCall: boolean;
+  /** Whether it is leased by its call, and other pending inspections of that call are not in the list. */
+  readonly isPartOfCall: boolean;
+}
+
+type PendingRow = Row & { readonly is_leased_by_call: boolean; readonly is_part_of_call: boolean };
+
 /**
  * Returns the oldest pending inspection of each line item, for at most 30 line items. Reads one line item after
  * another, because PostgreSQL's stored plan of a join may read all inspections of the shop.
  */
-export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
-  const { rows } = await db.query<Row>({
+export async function findOldestPending(db: Queryable, o: Lines): Promise<Pending[]> {
+  const { rows } = await db.query<PendingRow>({
     name: 'oldest-pending',
-    text: `select ${COLUMNS}
+    text: `select ${COLUMNS}, h.is_leased_by_call,
+            h.is_leased_by_call and count(*) over (partition by h.lease_token) < (
+              select count(*) from handovers c where c.shop_id = $1 and c.lease_token = h.lease_token
+            ) as is_part_of_call
        from (
-         select distinct on (line_item_id) inspection_id from handovers
+         select distinct on (line_item_id) inspection_id, lease_token,
+                lease_token is not null and attempts = 0 and due_at > now() as is_leased_by_call
+           from handovers
           where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
           order by line_item_id, inspection_id
        ) h
@@ -29,7 +44,11 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
       order by i.id limit $4`,
     values: [o.shopId, o.kind, o.lineItemIds, ROUND_MAX],
   });
-  return rows.map(toInspection);
+  return rows.map((row) => ({
+    ...toInspection(row),
+    isLeasedByCall: row.is_leased_by_call,
+    isPartOfCall: row.is_part_of_call,
+  }));
 }
 
 /** Deletes handovers that are done, and the long texts, which returns now stores. */

@@ -32,6 +32,8 @@ export interface Recorded {
   readonly inspections: readonly WithHashes[];
   /** The inspections that this call recorded, oldest first. */
   readonly created: readonly Inspection[];
+  /** The inspections of earlier calls that equal a finding of this call. */
+  readonly repeated: readonly Inspection[];
   /** Whether older inspections of these line items may not have been handed over yet. */
   readonly othersPending: boolean;
   /** Whether the key was used before. Then the inspections may be those of a later call. */
@@ -82,7 +84,8 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
       if (!inspection) throw new Error('a finding was not recorded');
       return inspection;
     });
-    return { inspections, created, othersPending: stored.othersPending, isRepeat: false };
+    const repeated = inspections.filter(({ lineItemId }) => !stored.inspections.has(lineItemId));
+    return { inspections, created, repeated, othersPending: stored.othersPending, isRepeat: false };
   });
 }
 
@@ -93,12 +96,22 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
 async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefined> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
   const current = await findCurrent(tx, { ...batch, lineItemIds });
-  const inspections = batch.findings.flatMap((finding) => {
+  const found = batch.findings.flatMap((finding) => {
     const newest = current.get(finding.lineItemId);
-    return newest ? withTextsOf(newest, finding) : [];
+    return newest ? { finding, newest: withTextsOf(newest, finding) } : [];
   });
-  if (inspections.length < lineItemIds.length) return undefined;
-  return { inspections, created: [], othersPending: true, isRepeat: true };
+  if (found.length < lineItemIds.length) return undefined;
+  const equal = found.filter(({ finding, newest }) => {
+    const { outcome = newest.outcome } = finding;
+    return isSameTime(finding, newest) && repeats({ ...finding, outcome }, newest);
+  });
+  return {
+    inspections: found.map(({ newest }) => newest),
+    created: [],
+    repeated: equal.map(({ newest }) => newest),
+    othersPending: true,
+    isRepeat: true,
+  };
 }
 
 /** Returns the shop's default outcome. Undefined when every finding has its own outcome or needs none. */

@@ -65,6 +65,19 @@ function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
   return new Map(found.map((current) => [current.lineItemId, current]));
 }
 
+/** Whether none of these inspections was deleted. */
+export async function areStored(
+  db: Queryable,
+  shopId: bigint,
+  inspections: readonly Pick<Inspection, 'id'>[],
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from inspections where shop_id = $1 and id = any ($2::bigint[])',
+    [shopId, inspections.map(({ id }) => id)],
+  );
+  return rowCount === inspections.length;
+}
+
 /**
  * Locks line items until the transaction ends, always in the same order. Also locks line items without an inspection.
  *
@@ -97,11 +110,15 @@ function lockRows(tx: Queryable, o: Lines) {
   });
 }
 
+/** How long a call hands over, or waits for, what earlier calls recorded about its line items. Seconds. */
+export const EARLIER_SECONDS = 5;
+/** How long the call to returns with its own findings may then take. Seconds. */
+export const OWN_CALL_SECONDS = 10;
 /**
- * How long the call that recorded a finding has to hand it over. After this time the loop in `hand-over.ts` does.
- * Seconds.
+ * Length of the lease with which a call records its findings. After this time the loop in `hand-over.ts` hands them
+ * over. Seconds.
  */
-const OWN_HANDOVER_SECONDS = 10;
+const OWN_HANDOVER_SECONDS = EARLIER_SECONDS + OWN_CALL_SECONDS;
 
 /** The inspections that {@link insertInspections} recorded, by the id of the line item. */
 export interface Stored {
@@ -182,8 +199,8 @@ with given as (
   where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id
     and l.line_item_id = any ($8::bigint[])
 ), pending as (
-  insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at, former_id)
-  select $1, id, $2, line_item_id, now() + make_interval(secs => $7),
+  insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at, lease_token, former_id)
+  select $1, id, $2, line_item_id, now() + make_interval(secs => $7), (select nextval('lease_tokens')),
     (select l.inspection_id from inspected_lines l
       where l.shop_id = $1 and l.kind = $2 and l.line_item_id = i.line_item_id)
   from i

@@ -1,12 +1,15 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import {
   type AssessmentInputSchema,
   DispositionsService,
 } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import type { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { ApplyAssessmentsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Finding, NO_FIELDS } from '../../../services/dispositions/inspection.ts';
 import { startDispositions } from '../../../services/dispositions/start.ts';
+import { DomainError } from '../../../services/platform/errors.ts';
 import { startFakeReturns } from './fake-returns.ts';
 import { actor, newShop, runService } from './running-service.ts';
 
@@ -20,6 +23,29 @@ export const invalid = (field: string) => ({
   reason: 'INVALID_FIELD',
   field,
 });
+
+/** The text and the error of returns for an inspection that does not fit, and how a caller sees the error. */
+export const TOO_LARGE_TEXT =
+  'the details of return 1 would be larger than 24 MiB (25165824 bytes)';
+export const tooLarge = new DomainError(
+  Code.InvalidArgument,
+  ErrorReason.RETURN_TOO_LARGE,
+  TOO_LARGE_TEXT,
+);
+export const refusedAsTooLarge = {
+  code: Code.InvalidArgument,
+  reason: 'RETURN_TOO_LARGE',
+  field: undefined,
+};
+
+/** The notes of the assessments in one call to returns. */
+export const notesIn = ({ assessments }: ApplyAssessmentsRequest) =>
+  assessments.map(({ disposition }) => disposition?.note);
+
+/** For `beforeAssessments`: returns has no space for an assessment with the note `large`. */
+export function rejectLarge(request: ApplyAssessmentsRequest): void {
+  if (notesIn(request).includes('large')) throw tooLarge;
+}
 
 /** An assessment that has only an outcome. */
 export const FINDING: Finding = {
@@ -62,6 +88,17 @@ export async function startDispositionsBench() {
 
     async currentOf(shopId: bigint, lineItemIds: bigint[]) {
       return (await client.getDispositions({ shopId, actor, lineItemIds })).items;
+    },
+
+    /** The notes of the newest assessments of the line items. */
+    async notesOf(shopId: bigint, lineItemIds: bigint[]) {
+      const { items } = await client.getDispositions({ shopId, actor, lineItemIds });
+      return items.map(({ disposition }) => disposition?.note);
+    },
+
+    /** The notes that returns received, a list for each call. */
+    notesHandedTo(shopId: bigint) {
+      return returns.assessments.filter((call) => call.shopId === shopId).map(notesIn);
     },
 
     /** The assessments that returns received, in order. */

@@ -26,6 +26,8 @@ export interface FakeReturns {
   failed: number;
   /** While set, only handovers with this line item fail. */
   failingLine: bigint | undefined;
+  /** While set, runs before assessments are stored. When it throws, the handover fails with its error. */
+  beforeAssessments: ((request: ApplyAssessmentsRequest) => void | Promise<void>) | undefined;
   /** Whether its returns are larger than the `max_bytes` of a caller. */
   areLarge: boolean;
   /** Number of large returns that were read. */
@@ -72,8 +74,9 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           if (fake.areLarge) fake.readWhole += 1;
           return { return: create(ReturnSchema, { id }) };
         },
-        applyAssessments(request) {
+        async applyAssessments(request) {
           receive(request.assessments.map(({ lineItemId }) => lineItemId));
+          await fake.beforeAssessments?.(request);
           fake.assessments.push(request);
           return {};
         },
@@ -93,6 +96,7 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     failWith: undefined,
     failed: 0,
     failingLine: undefined,
+    beforeAssessments: undefined,
     areLarge: false,
     readWhole: 0,
     addReturn(shopId, returnId, lineItemIds = []) {
