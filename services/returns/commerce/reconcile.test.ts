@@ -56,7 +56,13 @@ describe('a reconciliation', () => {
   test('finds no difference after returns were processed', async () => {
     await processed();
     await processed();
-    expect(await compared()).toEqual({ compared: 4, listed: true, differences: [], total: 0 });
+    expect(await compared()).toEqual({
+      compared: 4,
+      listed: true,
+      differences: [],
+      total: 0,
+      isComplete: true,
+    });
   });
 
   test('finds the same for a provider that cannot list its effects', async () => {

@@ -11,6 +11,7 @@ import {
   type ListedEffect,
   movesMoney,
 } from './provider.ts';
+import { newProgress, type Part, type Progress } from './reconcile-progress.ts';
 
 /** A difference between the provider and this service about an effect. */
 export interface Difference {
@@ -37,6 +38,8 @@ export interface Reconciliation {
   /** The differences, at most {@link MAX_DIFFERENCES}. */
   readonly differences: readonly Difference[];
   readonly total: number;
+  /** False when the search stopped because of its time limit. */
+  readonly isComplete: boolean;
 }
 
 /** Maximum number of differences in a result. */
@@ -56,6 +59,10 @@ const UNANSWERED_AFTER = '1 hour';
  * Compares the effects of a period by their keys, in both directions: what the provider lists, and what this service
  * has recorded. An effect that the provider does not list is searched for by its key before it counts as missing.
  *
+ * Some providers list nothing, so that the search for all effects takes long. A {@link Part} limits the time of the
+ * search, and the next part continues it. Each part reads the provider's whole list, so the progress has no results of
+ * the list.
+ *
  * @param o.to end of the period. Exclusive.
  * @throws CommerceFailure when the provider does not answer.
  */
@@ -66,15 +73,24 @@ export async function reconcile(
     readonly shopId: bigint;
     readonly from: Date;
     readonly to: Date;
-    readonly signal?: AbortSignal;
-  },
+  } & Partial<Part>,
 ): Promise<Reconciliation> {
+  const { progress = newProgress(), searchMs = Number.POSITIVE_INFINITY } = o;
   const found = new Differences();
   const compared = new Set<string>();
   const listed = await compareTheirs(db, commerce, { ...o, found, compared });
-  await compareOurs(db, commerce, { ...o, found, compared });
-  const { list, total } = found;
-  return { compared: compared.size, listed, differences: list, total };
+  const inList = found.total;
+  // The parts before did not search for what the provider listed then. So the search begins again.
+  if (progress.listed !== listed) Object.assign(progress, newProgress(), { listed });
+  const until = performance.now() + searchMs;
+  const isComplete = await compareOurs(db, commerce, { ...o, found, compared, progress, until });
+  return {
+    compared: compared.size + progress.searched,
+    listed,
+    differences: found.list,
+    total: inList + progress.differences,
+    isComplete,
+  };
 }
 
 class Differences {
@@ -93,8 +109,14 @@ interface Comparing {
   readonly to: Date;
   readonly signal?: AbortSignal;
   readonly found: Differences;
-  /** The names of effects that were compared. */
+  /** The names of listed effects that were compared. */
   readonly compared: Set<string>;
+}
+
+interface Searching extends Comparing {
+  readonly progress: Progress;
+  /** When the search stops, by the monotonic clock. */
+  readonly until: number;
 }
 
 /** Compares what the provider lists. Returns false when the provider cannot list its effects. */
@@ -149,47 +171,52 @@ function compare(ours: Own | undefined, theirs: ListedEffect): Difference | unde
   return { ...common, problem: Problem.AMOUNT, ours: moneyOf(ours) };
 }
 
-async function compareOurs(db: Queryable, commerce: CommerceProvider, o: Comparing): Promise<void> {
-  let after = { returnId: 0n, kind: '' };
+/** Searches for effects that the provider did not list. Returns false when it stopped because of the time limit. */
+async function compareOurs(
+  db: Queryable,
+  commerce: CommerceProvider,
+  { shopId, from, to, signal, found, compared, progress, until }: Searching,
+): Promise<boolean> {
   for (;;) {
-    const { rows } = await db.query<Own>(OWN_PAGE, [
-      o.shopId,
-      o.from,
-      o.to,
-      after.returnId,
-      after.kind,
-      PAGE,
-    ]);
+    const after = [progress.returnId, progress.kind];
+    const { rows } = await db.query<Own>(OWN_PAGE, [shopId, from, to, ...after, PAGE]);
     for (const ours of rows) {
-      o.signal?.throwIfAborted();
-      if (!o.compared.has(nameOf(ours))) await searchFor(commerce, ours, o);
+      signal?.throwIfAborted();
+      if (!compared.has(nameOf(ours)) && isFindable(commerce, ours)) {
+        const difference = await searchFor(commerce, ours, shopId);
+        if (difference) found.add(difference);
+        progress.differences += difference ? 1 : 0;
+        progress.searched += 1;
+      }
+      progress.returnId = ours.returnId;
+      progress.kind = ours.kind;
+      if (performance.now() >= until) return false;
     }
-    const last = rows.at(-1);
-    if (!last || rows.length < PAGE) return;
-    after = last;
+    if (rows.length < PAGE) return true;
   }
+}
+
+/** Whether the provider can find effects of this kind. If it cannot, each of them would count as missing. */
+function isFindable(commerce: CommerceProvider, { kind, done }: Own): boolean {
+  return !done || commerce.repeatableForMs?.[kind] === undefined;
 }
 
 /** Searches at the provider for an effect that it did not list. */
 async function searchFor(
   commerce: CommerceProvider,
   ours: Own,
-  { shopId, found, compared }: Comparing,
-): Promise<void> {
-  const { kind, key } = ours;
-  // The provider cannot find effects of this kind, so each of them would count as missing.
-  if (ours.done && commerce.repeatableForMs?.[kind] !== undefined) return;
-  compared.add(nameOf(ours));
+  shopId: bigint,
+): Promise<Difference | undefined> {
+  const { kind, key, done } = ours;
   const theirs = await commerce.find(requestOf(shopId, ours), AbortSignal.timeout(CALL_MS));
   const about = { kind, key, ours: moneyOf(ours) };
   if (!theirs) {
-    const problem = ours.done ? Problem.MISSING : Problem.UNANSWERED;
-    const providerId = ours.providerId ?? '';
-    found.add({ ...about, problem, theirs: undefined, providerId });
-  } else if (!ours.done || !isSame(ours, theirs)) {
-    const problem = ours.done ? Problem.AMOUNT : Problem.UNANSWERED;
-    found.add({ ...about, problem, theirs: moneyOf(theirs), providerId: theirs.id });
+    const problem = done ? Problem.MISSING : Problem.UNANSWERED;
+    return { ...about, problem, theirs: undefined, providerId: ours.providerId ?? '' };
   }
+  if (done && isSame(ours, theirs)) return undefined;
+  const problem = done ? Problem.AMOUNT : Problem.UNANSWERED;
+  return { ...about, problem, theirs: moneyOf(theirs), providerId: theirs.id };
 }
 
 interface Own {

@@ -21,6 +21,7 @@ import { KIND_MESSAGES } from './effects.ts';
 import { CommerceFailure } from './provider.ts';
 import type { Providers } from './providers.ts';
 import { type Difference, type Reconciliation, reconcile } from './reconcile.ts';
+import { beginTry, type Part, type ShopDay, saveProgress } from './reconcile-progress.ts';
 
 /** How often the job searches for days to compare. Milliseconds. */
 const EVERY_MS = 600_000;
@@ -33,8 +34,13 @@ const WATCHED_DAYS = 30;
 const KEEP_DAYS = 400;
 /** Maximum number of shops in one round of the job. */
 const BATCH = 1_000;
-/** Time limit to compare one day of a shop. Milliseconds. */
-const DAY_LIMIT_MS = 300_000;
+/** Time limit of one try to compare a day of a shop, with the provider's list. Milliseconds. */
+const TRY_LIMIT_MS = 300_000;
+/**
+ * How long a try searches for effects that the provider did not list. Then the job compares other shops, and the next
+ * try continues. Milliseconds.
+ */
+const SEARCH_MS = 60_000;
 
 export interface ReconcileDeps {
   readonly pool: pg.Pool;
@@ -67,7 +73,8 @@ export async function reconcileOnRequest(
   const { shopId, day } = parseInput(reconcileInput, request);
   const result = await reconcileDay(deps, { shopId, day }).catch(explained);
   if (!result) throw notConnected();
-  return { ...result, differences: result.differences.map(differenceMessage) };
+  const { compared, listed, total } = result;
+  return { compared, listed, total, differences: result.differences.map(differenceMessage) };
 }
 
 function explained(error: unknown): never {
@@ -76,19 +83,13 @@ function explained(error: unknown): never {
   throw new DomainError(Code.FailedPrecondition, COMMERCE_FAILED, error.message, { cause: error });
 }
 
-interface ShopDay {
-  readonly shopId: bigint;
-  /** UTC day, as YYYY-MM-DD. */
-  readonly day: string;
-}
-
 const DAY_MS = 86_400_000;
 
-/** Compares a day. Undefined when the shop is not connected. */
+/** Compares a day, or continues to. Stores the result when it is complete. Undefined when the shop is not connected. */
 async function reconcileDay(
   { pool, providers }: ReconcileDeps,
   { shopId, day }: ShopDay,
-  signal?: AbortSignal,
+  part?: Part,
 ): Promise<Reconciliation | undefined> {
   const connected = await providers.connected(pool, shopId);
   if (!connected) return undefined;
@@ -96,14 +97,9 @@ async function reconcileDay(
   const to = new Date(start.getTime() + DAY_MS);
   // Effects before the connection do not count, because another provider made them.
   const from = connected.since > start ? connected.since : start;
-  const result = await reconcile(pool, connected.commerce, {
-    shopId,
-    from,
-    to,
-    ...(signal && { signal }),
-  });
+  const result = await reconcile(pool, connected.commerce, { shopId, from, to, ...part });
   // A day that is not over is not stored, so that it is compared again when it is over.
-  if (Date.now() < to.getTime() + AFTER_MS) return result;
+  if (!result.isComplete || Date.now() < to.getTime() + AFTER_MS) return result;
   await pool.query(
     `insert into commerce_reconciliations (shop_id, day, compared, differences)
      values ($1, $2::date, $3, $4)
@@ -116,8 +112,8 @@ async function reconcileDay(
 
 /**
  * Starts the job that compares every day of every connected shop with its provider, two hours after the end of the day.
- * It runs in one process at a time. When a provider does not answer, the job tries again ten minutes later. Two metrics
- * show the differences, and the days that are not compared yet.
+ * It runs in one process at a time. When a provider does not answer, the job tries again ten minutes later. A day that
+ * takes long is compared in several tries. Two metrics show the differences, and the days that are not compared yet.
  */
 export function startReconciliations(
   o: ReconcileDeps & { readonly logger: Logger; readonly meter: Meter },
@@ -150,42 +146,51 @@ export function startReconciliations(
   };
 }
 
+interface JobDeps extends ReconcileDeps {
+  readonly logger: Logger;
+  /** Time limit of a search; a minute by default. Milliseconds. */
+  readonly searchMs?: number;
+  /** Pause before another try, after one that failed; ten minutes by default. Milliseconds. */
+  readonly retryMs?: number;
+}
+
 /**
- * Compares the days that are due. Each round compares one day of each shop. A shop whose provider does not answer is
- * left out until the next call, so that it does not delay other shops.
+ * Compares the days that are due. Each round does one try for each shop, for its oldest day that is due. Shops whose
+ * last try is oldest come first. A shop whose provider does not answer is left out for some time. So neither many
+ * effects nor an unavailable provider of one shop delays other shops for long.
  */
-export async function reconcileDueDays(
-  o: ReconcileDeps & { readonly logger: Logger },
-  signal: AbortSignal,
-): Promise<void> {
+export async function reconcileDueDays(o: JobDeps, signal: AbortSignal): Promise<void> {
   await o.pool.query(`delete from commerce_reconciliations where day < ${TODAY} - ${KEEP_DAYS}`);
   const failed = new Set<bigint>();
   for (;;) {
     const { rows } = await o.pool.query<ShopDay>(
-      `select shop_id as "shopId", min(day)::text as day from (${NOT_COMPARED}) due
-        where shop_id <> all ($1::bigint[]) group by shop_id order by random() limit $2`,
-      [[...failed], BATCH],
+      `select shop_id as "shopId", min(due.day)::text as day
+         from (${NOT_COMPARED}) due left join commerce_comparisons last using (shop_id)
+        where shop_id <> all ($1::bigint[]) or last.tried_at < now() - $2 * interval '1 millisecond'
+        group by shop_id, last.tried_at order by last.tried_at nulls first limit $3`,
+      [[...failed], o.retryMs ?? EVERY_MS, BATCH],
     );
     if (rows.length === 0) return;
     for (const due of rows) {
       if (signal.aborted) return;
-      if (!(await compareDay(o, due, signal))) failed.add(due.shopId);
+      if (await compareDay(o, due, signal)) failed.delete(due.shopId);
+      else failed.add(due.shopId);
     }
   }
 }
 
-/** Compares one day. Returns false when this was not possible. */
-async function compareDay(
-  o: ReconcileDeps & { readonly logger: Logger },
-  due: ShopDay,
-  signal: AbortSignal,
-): Promise<boolean> {
+/** Does one try for a day. Returns false when it failed. */
+async function compareDay(o: JobDeps, due: ShopDay, signal: AbortSignal): Promise<boolean> {
   const about = { shop: String(due.shopId), day: due.day };
+  const progress = await beginTry(o.pool, due);
   try {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(DAY_LIMIT_MS)]);
-    const result = await reconcileDay(o, due, limit);
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(TRY_LIMIT_MS)]);
+    const part = { signal: limit, progress, searchMs: o.searchMs ?? SEARCH_MS };
+    const result = await continueDay(o, due, part);
     if (!result) return false;
-    if (result.total > 0) {
+    if (!result.isComplete) {
+      o.logger.info({ ...about, searched: progress.searched }, 'effects partly compared');
+    } else if (result.total > 0) {
       const fields = { ...about, differences: result.total };
       o.logger.error(fields, 'effects differ from those of the commerce provider');
     }
@@ -193,6 +198,15 @@ async function compareDay(
   } catch (err) {
     o.logger.warn({ ...about, err }, 'effects not compared');
     return false;
+  }
+}
+
+/** Continues to compare a day. Stores the progress even when the try fails. */
+async function continueDay(o: ReconcileDeps, due: ShopDay, part: Part) {
+  try {
+    return await reconcileDay(o, due, part);
+  } finally {
+    await saveProgress(o.pool, due, part.progress);
   }
 }
 
