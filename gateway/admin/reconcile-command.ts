@@ -13,8 +13,8 @@ import { day, shopId } from './arguments.ts';
 const PROBLEM = enumText(Difference_ProblemSchema);
 const KIND = enumText(EffectKindSchema);
 const DAY_MS = 86_400_000;
-/** A day of a large shop has many effects. Milliseconds. */
-const DAY_TIMEOUT_MS = 300_000;
+/** A day of a large shop has many effects, and a provider that cannot list them is asked for each. Milliseconds. */
+const DAY_TIMEOUT_MS = 3_600_000;
 
 interface ReconcileOptions {
   readonly shop: bigint;
