@@ -219,8 +219,8 @@ export interface CommerceProvider {
    */
   readonly settledAfterMs: number;
   /**
-   * For kinds that {@link CommerceProvider.find} cannot find: how long a repeated request certainly has no second
-   * effect. Requests of other kinds may be repeated at any time. Milliseconds.
+   * For kinds that {@link CommerceProvider.find} cannot find: how long after the first request a repeated one certainly
+   * has no second effect. Requests of other kinds may be repeated at any time. Milliseconds.
    */
   readonly repeatableForMs?: Partial<Record<EffectKind, number>>;
 }

@@ -95,13 +95,34 @@ describe('a restock with an unknown outcome', () => {
     const about = { shopId: of.shopId, actor, returnId: of.id, kind: EffectKind.RESTOCK };
     return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, made }));
   };
+  /** A restock that fails. The pause after it is longer than the limit of retries, so the run ends. */
+  const failing = (o: { provider?: CommerceProvider; isUnsent: boolean }) => {
+    const failure = new CommerceFailure('passing', 'no answer', {
+      isUnsent: o.isUnsent,
+      retryAfterMs: 300_000,
+    });
+    return creating(o.provider ?? commerce, 'restock', () => Promise.reject(failure));
+  };
+  /** A provider that cannot find restocks, and keeps their keys for some time. */
+  const blind = (ms: number): CommerceProvider => ({
+    ...commerce,
+    settledAfterMs: 1,
+    find: async () => undefined,
+    repeatableForMs: { restock: ms },
+  });
+  const ageByHours = (hours: number) =>
+    db.pool.query(
+      `update processing_outcomes
+          set asked_at = asked_at - make_interval(hours => $2::int),
+              first_asked_at = first_asked_at - make_interval(hours => $2::int)
+        where shop_id = $1`,
+      [of.shopId, hours],
+    );
   beforeEach(async () => {
-    // Each pause is longer than the limit of retries.
-    const lost = new CommerceFailure('passing', 'lost', { retryAfterMs: 300_000 });
     await db.pool.query('update settings set processing_retry_minutes = 1 where shop_id = $1', [
       of.shopId,
     ]);
-    await processed(creating(commerce, 'restock', () => Promise.reject(lost)));
+    await processed(failing({ isUnsent: false }));
     await db.pool.query(
       "update processing_outcomes set asked_at = asked_at - interval '121 s' where shop_id = $1",
       [of.shopId],
@@ -127,16 +148,44 @@ describe('a restock with an unknown outcome', () => {
 
   test('is not requested again when the provider may have forgotten the key', async () => {
     const day = 86_400_000;
-    const blind = (ms: number) => ({
-      ...commerce,
-      settledAfterMs: 1,
-      find: async () => undefined,
-      repeatableForMs: { restock: ms },
-    });
     await processed(blind(1));
     expect((await commerce.ordersOf(of.id)).restocks).toEqual([]);
     expect((await triggersOf(db.pool, of)).at(-1)).toBe('return.processing.failed');
     await processed(blind(day));
+    expect((await commerce.ordersOf(of.id)).restocks).toMatchObject([{ calls: 1 }]);
+  });
+
+  test.each([
+    ['this release', 'first_asked_at'],
+    ['the previous release', 'null'],
+  ])(
+    'of %s counts from its first request, also after repeats that were not sent',
+    async (_, first) => {
+      await db.pool.query(
+        `update processing_outcomes set first_asked_at = ${first} where shop_id = $1`,
+        [of.shopId],
+      );
+      await ageByHours(11);
+      await processed(failing({ provider: blind(HALF_A_DAY_MS), isUnsent: true }));
+      const { rows } = await db.pool.query<{ isRenewed: boolean }>(
+        `select asked_at > now() - interval '1 hour' as "isRenewed" from processing_outcomes
+        where shop_id = $1 and kind = 'restock'`,
+        [of.shopId],
+      );
+      expect(rows).toEqual([{ isRenewed: true }]);
+      await ageByHours(2);
+      await processed(blind(HALF_A_DAY_MS));
+      expect((await commerce.ordersOf(of.id)).restocks).toEqual([]);
+      expect((await triggersOf(db.pool, of)).at(-1)).toBe('return.processing.failed');
+    },
+  );
+
+  test('counts from the next request after a person said that nothing was made', async () => {
+    await ageByHours(11);
+    await settle(undefined);
+    await processed(failing({ isUnsent: false }));
+    await ageByHours(2);
+    await processed(blind(HALF_A_DAY_MS));
     expect((await commerce.ordersOf(of.id)).restocks).toMatchObject([{ calls: 1 }]);
   });
 

@@ -15,6 +15,25 @@ const stepRows = rowsOf<PlannedStep>({
   currency: ['text', ({ currency }) => currency],
 });
 
+/** SQL: when the oldest request of a row was sent whose outcome is not known; see migration `0027_first_request`. */
+const OLDEST_REQUEST = 'case when asked_at is not null then coalesce(first_asked_at, asked_at) end';
+
+interface RequestAges {
+  readonly requestedMsAgo: number | null;
+  readonly oldestRequestMsAgo: number | null;
+}
+
+/** SQL: the columns of {@link RequestAges}. */
+const REQUEST_AGES = `extract(epoch from now() - asked_at)::float8 * 1000 as "requestedMsAgo",
+  extract(epoch from now() - ${OLDEST_REQUEST})::float8 * 1000 as "oldestRequestMsAgo"`;
+
+function agesOf(row: RequestAges | undefined) {
+  return {
+    requestedMsAgo: row?.requestedMsAgo ?? undefined,
+    oldestRequestMsAgo: row?.oldestRequestMsAgo ?? undefined,
+  };
+}
+
 /**
  * Records the steps that a run will request. Does not change an effect that an earlier run recorded.
  *
@@ -27,11 +46,7 @@ export async function intendSteps(
 ): Promise<Step[]> {
   const { planned: steps, atPlan } = o;
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<{
-    kind: EffectKind;
-    done: boolean;
-    requested_ms_ago: number | null;
-  }>(
+  const { rows } = await tx.query<RequestAges & { kind: EffectKind; done: boolean }>(
     named(
       'processing-intend',
       sql`
@@ -39,18 +54,13 @@ insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amoun
 select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
 on conflict (shop_id, return_id, kind, key) do update
 set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, done_at is not null as done,
-  extract(epoch from now() - asked_at)::float8 * 1000 as requested_ms_ago`,
+returning kind, done_at is not null as done, ${raw(REQUEST_AGES)}`,
     ),
   );
   const rowOf = new Map(rows.map((row) => [row.kind, row]));
   return steps
     .filter(({ kind }) => !rowOf.get(kind)?.done)
-    .map((step) => ({
-      ...step,
-      ...atPlan,
-      requestedMsAgo: rowOf.get(step.kind)?.requested_ms_ago ?? undefined,
-    }));
+    .map((step) => ({ ...step, ...atPlan, ...agesOf(rowOf.get(step.kind)) }));
 }
 
 /**
@@ -70,29 +80,28 @@ export async function intendCancellation(
 ): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
   const { exchange, cancellation, atPlan } = o;
   const { kind, key, amount, currency } = cancellation;
-  const { rows } = await tx.query<{ kind: string; key: string; msAgo: number | null }>({
+  const { rows } = await tx.query<RequestAges & { kind: string; key: string }>({
     name: 'cancellation-intend',
     text: `with intended as (
              insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
              values ($1, $2, $3, $4, $5, $6)
              on conflict (shop_id, return_id, kind, key) do nothing
            )
-           select kind, key, extract(epoch from now() - asked_at)::float8 * 1000 as "msAgo"
+           select kind, key, ${REQUEST_AGES}
              from processing_outcomes where shop_id = $1 and return_id = $2`,
     values: [of.shopId, of.returnId, kind, key, amount, currency],
   });
   const stepOf = (step: PlannedStep): Step => ({
     ...step,
     ...atPlan,
-    requestedMsAgo:
-      rows.find((row) => row.kind === step.kind && row.key === step.key)?.msAgo ?? undefined,
+    ...agesOf(rows.find((row) => row.kind === step.kind && row.key === step.key)),
   });
   return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
 }
 
 /**
- * Records that the step is about to be requested (column `asked_at`), and renews the lease. Until the provider
- * responds, the step may have had its effect.
+ * Records that the step is about to be requested (columns `asked_at` and `first_asked_at`), and renews the lease. Until
+ * the provider responds, the step may have had its effect.
  *
  * @throws LeaseLost when another worker has taken over the job, or the shop's connection has changed since the step was
  *   planned. Then the caller must not send the request.
@@ -136,7 +145,8 @@ with owned as (
   update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isOwned(job)}
   returning shop_id, return_id
 )
-update processing_outcomes outcome set asked_at = now()
+update processing_outcomes outcome
+set asked_at = now(), first_asked_at = coalesce(${raw(OLDEST_REQUEST)}, now())
 from owned
 where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
   and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null

@@ -83,13 +83,15 @@ export async function findMadeOrder(o: PerformDeps): Promise<MadeOrder | undefin
 /** Finds the effect of an earlier request. Undefined when the step may be requested. @throws CommerceFailure */
 async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   const { commerce } = o.prepared;
-  const { requestedMsAgo } = o.step;
+  const { requestedMsAgo, oldestRequestMsAgo } = o.step;
   if (requestedMsAgo === undefined) return undefined;
   const found = await commerce
     .find(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS))
     .catch(asPassing);
   if (found) return found;
-  if (requestedMsAgo >= commerce.settledAfterMs) return requireRepeatable(o, requestedMsAgo);
+  if (requestedMsAgo >= commerce.settledAfterMs) {
+    return requireRepeatable(o, oldestRequestMsAgo ?? requestedMsAgo);
+  }
   // The earlier request may still be on its way. At a provider that forgets keys, a second one could have a second
   // effect.
   const retryAfterMs = Math.min(commerce.settledAfterMs - requestedMsAgo, SEARCH_EVERY_MS);
@@ -99,12 +101,12 @@ async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
 }
 
 /**
- * Requires that a repeated request cannot have a second effect. @throws CommerceFailure `final`, when it could. Then a
- * person must check.
+ * Requires that a repeated request cannot have a second effect. The oldest request decides, because any of the requests
+ * may have been the one that made the effect. @throws CommerceFailure `final`, when it could. Then a person must check.
  */
-function requireRepeatable({ step, prepared }: PerformDeps, requestedMsAgo: number): undefined {
+function requireRepeatable({ step, prepared }: PerformDeps, oldestMsAgo: number): undefined {
   const limitMs = prepared.commerce.repeatableForMs?.[step.kind];
-  if (limitMs === undefined || requestedMsAgo < limitMs) return undefined;
+  if (limitMs === undefined || oldestMsAgo < limitMs) return undefined;
   const why =
     'the earlier request is too old to be repeated; say with `commerce settle` what it made';
   throw new CommerceFailure('final', why);

@@ -17,10 +17,15 @@ export interface PlannedStep {
 /** One effect that a run must request. */
 export interface Step extends PlannedStep {
   /**
-   * For a step that was requested of the provider and has no recorded result: how long ago. Undefined when the step was
-   * not requested. Milliseconds.
+   * For a step that was requested of the provider and has no recorded result: how long ago, at the last time. Undefined
+   * when the step was not requested. Milliseconds.
    */
   readonly requestedMsAgo: number | undefined;
+  /**
+   * How long ago its oldest request was sent. Undefined when the step was not requested. A repeat does not renew it.
+   * Milliseconds.
+   */
+  readonly oldestRequestMsAgo: number | undefined;
   /**
    * The number of events that the provider had reported about the order when the step was planned (column
    * `provider_news` of the return). Undefined when one of these events stops payments. Then each request is checked

@@ -140,8 +140,16 @@ export const inboundBugs: readonly Bug[] = [
     promise:
       'what a provider cannot find is not requested again after it may have forgotten the key',
     file: 'services/returns/processing/perform.ts',
-    find: 'requestedMsAgo < limitMs)',
-    replace: 'requestedMsAgo >= 0)',
+    find: 'oldestMsAgo < limitMs)',
+    replace: 'oldestMsAgo >= 0)',
+    tests: ['services/returns/commerce/restocks.test.ts'],
+  },
+  {
+    name: 'age-of-the-last-request',
+    promise: 'a repeat does not renew the time until which the provider keeps the key',
+    file: 'services/returns/processing/perform.ts',
+    find: 'oldestRequestMsAgo ?? requestedMsAgo)',
+    replace: 'requestedMsAgo ?? oldestRequestMsAgo)',
     tests: ['services/returns/commerce/restocks.test.ts'],
   },
   {
