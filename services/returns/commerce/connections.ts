@@ -64,7 +64,7 @@ export async function connectShop(
       `insert into commerce_connections (shop_id, adapter, url) values ($1, 'http', $2)
        on conflict (shop_id) do update
          set adapter = 'http', url = excluded.url, shop_domain = null, scopes = '', uninstalled_at = null,
-             updated_at = now(),
+             code_key_id = null, code_sealed = null, updated_at = now(),
              connected_at = case when commerce_connections.adapter = 'http'
                                  then commerce_connections.connected_at else now() end
        returning ${CONNECTION_COLUMNS}, xmax = 0 as "isNew"`,

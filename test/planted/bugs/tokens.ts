@@ -2,6 +2,7 @@ import type { Bug } from '../bug.ts';
 
 const TOKENS = ['services/returns/commerce/shopify-app/access-tokens.test.ts'];
 const ADAPTER = ['services/returns/commerce/shopify/adapter.test.ts'];
+const WEBHOOKS = 'services/returns/commerce/shopify-app/receive-webhook.ts';
 const STORE = 'services/returns/commerce/shopify-app/token-store.ts';
 
 /** Bugs in the access to stores at Shopify. Each ends the access of a shop, or makes a second gift card. */
@@ -47,5 +48,13 @@ export const tokenBugs: readonly Bug[] = [
     replace:
       "function codeOf({ accessToken }: ShopifyShop, key: string): string {\n  const digest = createHmac('sha256', accessToken)",
     tests: ADAPTER,
+  },
+  {
+    name: 'code-of-card-from-install',
+    promise: 'a gift card has the same code after the app was removed and installed again',
+    file: WEBHOOKS,
+    find: 'code_key_id = removed.code_key_id,\n            code_sealed = removed.code_sealed',
+    replace: 'code_key_id = null, code_sealed = null',
+    tests: TOKENS,
   },
 ];

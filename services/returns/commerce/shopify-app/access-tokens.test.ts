@@ -68,6 +68,12 @@ const change = (columns: string) =>
   under.bench.db.pool.query(`update shopify_tokens set ${columns} where shop_id = $1`, [
     store.shopId,
   ]);
+async function removeApp(): Promise<void> {
+  const { shopDomain } = store;
+  const removed = { id: 1, myshopify_domain: shopDomain };
+  const webhook = under.shopify.webhook(shopDomain, 'app/uninstalled', removed);
+  await under.commerce.receiveShopifyWebhook(webhook);
+}
 const isValid = (token: string) => under.shopify.tokens.isValid(store.shopDomain, token);
 const newest = () => under.shopify.tokens.issued.at(-1);
 
@@ -100,9 +106,12 @@ describe('the access to a store', () => {
     expect(used.slice(-3)).toEqual(expected);
   });
 
-  test('keeps the secret of gift card codes in another install', async () => {
+  test('keeps the secret of gift card codes in another install, also after the app was removed', async () => {
     await install(3_600);
     const { codeSecret } = await accessTokens().of(store);
+    await install(3_600);
+    expect(await accessTokens().of(store)).toEqual({ accessToken: newest(), codeSecret });
+    await removeApp();
     await install(3_600);
     expect(await accessTokens().of(store)).toEqual({ accessToken: newest(), codeSecret });
   });
@@ -206,10 +215,7 @@ describe('the access to a store', () => {
     await install(TOO_SOON_S);
     const { answer } = under.shopify.receiver;
     under.shopify.receiver.answer = async (response, received, nth) => {
-      const { shopDomain } = store;
-      const removed = { id: 1, myshopify_domain: shopDomain };
-      const webhook = under.shopify.webhook(shopDomain, 'app/uninstalled', removed);
-      await under.commerce.receiveShopifyWebhook(webhook);
+      await removeApp();
       await answer(response, received, nth);
     };
     await expect(accessTokens().of(store)).rejects.toThrow('not installed');

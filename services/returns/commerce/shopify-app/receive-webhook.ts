@@ -73,7 +73,7 @@ function isOfStore({ body }: Webhook, shopDomain: string): boolean {
 /**
  * Returns the shop of a store. Locks its connection, so that a concurrent change of the connection waits.
  *
- * Only the topic that changes the connection locks it exclusively. Processing locks a return first, and then the
+ * Only the topics that change the connection lock it exclusively. Processing locks a return first, and then the
  * connection (`for share`, see `processing/effect-store.ts`). Topics about orders lock the connection first, and then
  * returns. With an exclusive lock both could wait for each other.
  */
@@ -81,7 +81,8 @@ async function shopOf(
   tx: Queryable,
   { shopDomain, topic }: { readonly shopDomain: string; readonly topic: Webhook['topic'] },
 ): Promise<bigint | undefined> {
-  const lock = topic === 'app/uninstalled' ? 'for update' : 'for share';
+  const isChange = topic === 'app/uninstalled' || topic === 'shop/redact';
+  const lock = isChange ? 'for update' : 'for share';
   const { rows } = await tx.query<{ shopId: bigint }>(
     `select shop_id as "shopId" from commerce_connections where shop_domain = $1 ${lock}`,
     [shopDomain],
@@ -136,16 +137,20 @@ async function storeEffect(tx: Queryable, webhook: Webhook, about: About): Promi
 
 /**
  * Removes the token, because Shopify has revoked it. The connection stays, so that effects with an unknown outcome stay
- * bound to the store. A token that is newer than the event also stays: the webhook arrived late, after another install.
+ * bound to the store. With it stays the secret for the codes of gift cards: after the next install, Shopify must reject
+ * a second card for a request without an answer. A token that is newer than the event also stays: the webhook arrived
+ * late, after another install.
  */
 async function removeToken(tx: Queryable, { shopId, at }: About): Promise<void> {
-  const { rowCount } = await tx.query(
-    'delete from shopify_tokens where shop_id = $1 and created_at <= coalesce($2, now())',
-    [shopId, at],
-  );
-  if (rowCount === 0) return;
   await tx.query(
-    'update commerce_connections set uninstalled_at = coalesce($2, now()) where shop_id = $1',
+    `with removed as (
+       delete from shopify_tokens where shop_id = $1 and created_at <= coalesce($2, now())
+       returning code_key_id, code_sealed
+     )
+     update commerce_connections
+        set uninstalled_at = coalesce($2, now()), code_key_id = removed.code_key_id,
+            code_sealed = removed.code_sealed
+       from removed where shop_id = $1`,
     [shopId, at],
   );
 }
@@ -162,13 +167,18 @@ async function queueRedaction(
 }
 
 /**
- * Queues the redaction of a shop. Shopify requests it 48 hours after the app was removed. When the app was installed
- * again in the meantime, nothing is redacted, because the shop works with its data again.
+ * Queues the redaction of a shop, and deletes the last secret of its store. Shopify requests it 48 hours after the app
+ * was removed. When the app was installed again in the meantime, nothing is redacted, because the shop works with its
+ * data again.
  */
 async function queueShopRedaction(tx: Queryable, { shopId }: About): Promise<void> {
   await tx.query(
-    `insert into shopify_redactions (shop_id)
-     select $1::bigint where not exists (select from shopify_tokens where shop_id = $1::bigint)`,
+    `with redacted as (
+       update commerce_connections c set code_key_id = null, code_sealed = null
+        where shop_id = $1 and not exists (select from shopify_tokens t where t.shop_id = c.shop_id)
+       returning shop_id
+     )
+     insert into shopify_redactions (shop_id) select shop_id from redacted`,
     [shopId],
   );
 }

@@ -77,26 +77,48 @@ export function openTokens(keyring: Keyring, store: Store, { access, code }: Sto
   return { accessToken, codeSecret: code ? open(keyring, 'code', store, code) : accessToken };
 }
 
-/** Stores the tokens of an install. Keeps the secret for codes, so that gift cards keep their codes. */
+/**
+ * Reads the secret for the codes of a shop's gift cards, which stays when the merchant removes the app. Undefined when
+ * there is none.
+ *
+ * @throws when the keyring lacks the key.
+ */
+export async function loadCodeSecret(
+  db: Queryable,
+  keyring: Keyring,
+  store: Store,
+): Promise<string | undefined> {
+  const { rows } = await db.query<Sealed>(
+    `select coalesce(t.code_key_id, c.code_key_id) as "keyId", coalesce(t.code_sealed, c.code_sealed) as sealed
+       from commerce_connections c left join shopify_tokens t using (shop_id)
+      where c.shop_id = $1 and coalesce(t.code_sealed, c.code_sealed) is not null`,
+    [store.shopId],
+  );
+  return rows[0] && open(keyring, 'code', store, rows[0]);
+}
+
+/**
+ * Stores the tokens of an install, and the secret for codes: the given one, so that gift cards keep their codes, or
+ * else a new one.
+ */
 export async function storeGrant(
   tx: Queryable,
   keyring: Keyring,
-  o: { readonly store: Store; readonly grant: Grant },
+  o: { readonly store: Store; readonly grant: Grant; readonly codeSecret: string | undefined },
 ): Promise<void> {
-  const { store, grant } = o;
+  const { store, grant, codeSecret = randomBytes(CODE_SECRET_BYTES).toString('base64') } = o;
   const access = seal(keyring, 'access', store, grant.accessToken);
   const refresh = grant.refresh && seal(keyring, 'refresh', store, grant.refresh.refreshToken);
-  const code = seal(keyring, 'code', store, randomBytes(CODE_SECRET_BYTES).toString('base64'));
+  const code = seal(keyring, 'code', store, codeSecret);
   await tx.query(
-    `insert into shopify_tokens as t
+    `insert into shopify_tokens
        (shop_id, key_id, sealed, expires_at, refresh_key_id, refresh_sealed, code_key_id, code_sealed)
      values ($1, $2, $3, now() + $4::float8 * interval '1 second', $5, $6, $7, $8)
      on conflict (shop_id) do update
        set key_id = excluded.key_id, sealed = excluded.sealed, created_at = now(),
            expires_at = excluded.expires_at, refresh_key_id = excluded.refresh_key_id,
            refresh_sealed = excluded.refresh_sealed, refreshed_at = now(), refreshing_until = null,
-           refused_at = null, code_key_id = coalesce(t.code_key_id, excluded.code_key_id),
-           code_sealed = coalesce(t.code_sealed, excluded.code_sealed)`,
+           refused_at = null, code_key_id = excluded.code_key_id, code_sealed = excluded.code_sealed`,
     [
       ...[store.shopId, access.keyId, access.sealed, grant.refresh?.expiresInS ?? null],
       ...[refresh?.keyId ?? null, refresh?.sealed ?? null, code.keyId, code.sealed],

@@ -52,6 +52,15 @@ async function hasToken(): Promise<boolean> {
   return rowCount === 1;
 }
 
+/** Whether the connection keeps the secret of gift card codes for the next install. */
+async function keepsCodeSecret(): Promise<boolean> {
+  const { rowCount } = await under.bench.db.pool.query(
+    'select from commerce_connections where shop_id = $1 and code_sealed is not null',
+    [store.shopId],
+  );
+  return rowCount === 1;
+}
+
 const EMAIL = 'jo@example.com';
 const submit = (shopId: bigint, providerOrderId = newId()): Promise<Return> =>
   under.bench.submit(shopId, {
@@ -118,6 +127,18 @@ describe('app/uninstalled', () => {
     expect(await hasToken()).toBe(true);
   });
 
+  test('keeps the secret of gift card codes until the app is installed again, or another provider is connected', async () => {
+    await receive(uninstalled());
+    expect(await keepsCodeSecret()).toBe(true);
+    await under.install(store);
+    expect(await keepsCodeSecret()).toBe(false);
+    await receive(uninstalled());
+    expect(await keepsCodeSecret()).toBe(true);
+    const { shopId } = store;
+    await under.commerce.connect({ shopId, actor, url: 'https://platform.example.com/' });
+    expect(await keepsCodeSecret()).toBe(false);
+  });
+
   test('keeps effects with an unknown outcome bound to the store', async () => {
     await under.loseAnswer(store);
     await receive(uninstalled());
@@ -179,6 +200,13 @@ describe('shop/redact', () => {
     await until(async () => (await openRedactions()) === 0);
     expect(await Promise.all(all.map(emailOf))).toEqual([undefined, undefined]);
     expect(await emailOf(foreign)).toBe(EMAIL);
+  });
+
+  test('deletes the secret of gift card codes', async () => {
+    await receive(uninstalled());
+    expect(await receive(redact())).toBe(true);
+    expect(await keepsCodeSecret()).toBe(false);
+    expect(await under.install(store)).toMatchObject({ connectedShopId: store.shopId });
   });
 
   test('changes nothing when the app is installed again', async () => {

@@ -7,6 +7,7 @@ import {
 } from '../../../../test/kit/commerce/shopify/bench.ts';
 import { ACCESS } from '../../../../test/kit/commerce/shopify/example-shop.ts';
 import { schema } from '../../../../test/kit/commerce/shopify/resolvers.ts';
+import { present } from '../../../../test/kit/services/returns-bench.ts';
 import { SHOP_PLAN } from './adapter.ts';
 import * as cancellations from './cancel-order.ts';
 import * as drafts from './draft-orders.ts';
@@ -177,7 +178,16 @@ describe('while the search does not show what was made', () => {
   });
 });
 
-test('a gift card is found after a new installation, by its shopper', async () => {
+test('a gift card without a shopper is found after a new installation, by its code', async () => {
+  bench.shop.orders.set(445n, { ...present(bench.shop.orders.get(445n)), customerId: undefined });
+  const made = await commerce().create(request('gift_card'), never);
+  await bench.restart({ token: 'shpat_after_a_new_installation' });
+  const access = { ...ACCESS, accessToken: 'shpat_after_a_new_installation' };
+  const again = commerce({ access: async () => access });
+  expect(await again.find(request('gift_card'), never)).toEqual(made);
+});
+
+test('a gift card is found after its secret was deleted, by its shopper', async () => {
   const made = await commerce().create(request('gift_card'), never);
   const token = 'shpat_after_a_new_installation';
   await bench.restart({ token });

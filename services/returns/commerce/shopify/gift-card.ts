@@ -70,7 +70,8 @@ interface Asked {
 
 /**
  * Finds the gift card that has the key in its note. Searches by the code of the card, and among all cards of the
- * shopper. When the app was removed and installed again after the request, the card has another code.
+ * shopper. The card has another code when the secret was deleted after the request, because the shop was redacted or
+ * disconnected.
  */
 export async function findGiftCard(
   client: ShopifyClient,
