@@ -1,7 +1,7 @@
 import type { Meter } from '@opentelemetry/api';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { sharedWithTimeout } from '../../services/platform/shared-with-timeout.ts';
-import { type Ending, oldestDueSeconds } from './store.ts';
+import { type Ending, oldestOpenSeconds } from './store.ts';
 
 export interface MailMetrics {
   ended(kind: string, as: Ending): void;
@@ -18,10 +18,10 @@ export function mailMetrics(meter: Meter, db: Queryable): MailMetrics {
     description: 'Facts without a mail: their subject had its mail of the day, or nobody gets one',
   });
   const age = meter.createObservableGauge('mails_oldest_age_seconds', {
-    description: 'Age of the oldest mail that is due and has not ended',
+    description: 'Age of the oldest mail that has not ended',
     unit: 's',
   });
-  const readAge = sharedWithTimeout(() => oldestDueSeconds(db));
+  const readAge = sharedWithTimeout(() => oldestOpenSeconds(db));
   const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
     const seconds = await readAge();
     if (seconds !== undefined) result.observe(seconds);

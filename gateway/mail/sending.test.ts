@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
 import { type MailsUnderTest, runMails } from '../../test/kit/mail/running-mails.ts';
@@ -54,6 +55,59 @@ describe('a mail that the server does not take', () => {
       'kind="endpoint_failing",outcome="failed"',
     );
     expect(after - before).toBe(1);
+  });
+});
+
+test('the age of the oldest mail counts one whose next try is ahead', async () => {
+  const { shopId } = await mail.newShop();
+  mail.server.rejects = { at: 'recipient', code: 450 };
+  await mail.restart({ pausesMs: [3_600_000] });
+  await mail.publish(webhookEvents.failing({ shopId }));
+  await until(async () => {
+    const { rowCount } = await mail.pool.query(
+      `update mails set created_at = created_at - interval '2 hours' where shop_id = $1 and attempts = 1`,
+      [shopId],
+    );
+    return rowCount === 1;
+  });
+  const seconds = await mail.metric('mails_oldest_age_seconds');
+  await mail.restart();
+  expect(seconds).toBeGreaterThan(3_600);
+});
+
+describe('the statement in docs/operations.md sends again', () => {
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  const [sendAgain = ''] = /update gateway\.mails\s[^;]+;/.exec(page) ?? [];
+
+  test('a mail that the server rejected after it had got the content', async () => {
+    const { shopId } = await mail.newShop();
+    mail.server.rejects = { at: 'content', code: 550 };
+    await mail.publish(webhookEvents.failing({ shopId }));
+    expect((await mail.ended(shopId, 1)).rows).toMatchObject([{ ended: 'failed' }]);
+    mail.server.rejects = undefined;
+    await mail.pool.query(sendAgain);
+    await mail.restart();
+    const { rows, arrived } = await mail.ended(shopId, 1);
+    expect(rows).toMatchObject([{ ended: 'sent' }]);
+    expect(arrived).toHaveLength(1);
+  });
+
+  test('a mail of a process that died while a server took it', async () => {
+    const { shopId } = await mail.newShop();
+    await mail.restart({ gatherS: '3600' });
+    await mail.publish(webhookEvents.failing({ shopId }));
+    await mail.stored(shopId, 1);
+    await mail.pool.query(
+      'update mails set handed_over_at = now(), due_at = now() where shop_id = $1',
+      [shopId],
+    );
+    await mail.restart();
+    expect((await mail.ended(shopId, 1)).rows).toMatchObject([{ ended: 'unknown' }]);
+    await mail.pool.query(sendAgain.replace("'failed'", "'unknown'"));
+    await mail.restart();
+    const { rows, arrived } = await mail.ended(shopId, 1);
+    expect(rows).toMatchObject([{ ended: 'sent' }]);
+    expect(arrived).toHaveLength(1);
   });
 });
 

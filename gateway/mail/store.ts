@@ -112,11 +112,14 @@ export async function emailOf(db: Queryable, userId: string): Promise<string | u
   return rows[0]?.email;
 }
 
-/** The age of the oldest mail that is overdue. Seconds; 0 without one. */
-export async function oldestDueSeconds(db: Queryable): Promise<number> {
+/**
+ * The age of the oldest mail that has not ended. Seconds; 0 without one. `due_at` says nothing about it, because each try
+ * moves `due_at` ahead.
+ */
+export async function oldestOpenSeconds(db: Queryable): Promise<number> {
   const result = await db.query<{ seconds: number | null }>(
     `select extract(epoch from now() - min(created_at))::float8 as seconds
-       from mails where ended is null and due_at <= now()`,
+       from mails where ended is null`,
   );
   return onlyRow(result).seconds ?? 0;
 }

@@ -33,8 +33,8 @@ export interface MailsUnderTest {
   readonly bus: EventBus;
   /** The mails of the running gateway. */
   mails(): Mails;
-  /** Replaces the running gateway by one that waits this long for further facts. */
-  restart(o?: { readonly gatherS: string }): Promise<void>;
+  /** Replaces the running gateway by one with these settings. */
+  restart(o?: MailTimes): Promise<void>;
   /** Starts a further gateway on the same database. It gets no events, as the bus in memory has one subscriber. */
   startReplica(): Promise<Mails>;
   /** Publishes events like the webhooks service. */
@@ -44,9 +44,16 @@ export interface MailsUnderTest {
   stored(shopId: bigint, count: number): Promise<void>;
   /** Waits until all mails of a shop have ended. Returns how, and those that arrived. */
   ended(shopId: bigint, count: number): Promise<EndedMails>;
-  /** A counter of this process. */
-  metric(name: string, labels: string): Promise<number>;
+  /** A metric of this process; 0 when it is absent. */
+  metric(name: string, labels?: string): Promise<number>;
   stop(): Promise<void>;
+}
+
+export interface MailTimes {
+  /** How long a mail waits for further facts; by default not at all. Seconds. */
+  readonly gatherS?: string;
+  /** Pauses between the tries of a mail; by default two short ones. Milliseconds. */
+  readonly pausesMs?: readonly number[];
 }
 
 export interface EndedMails {
@@ -71,14 +78,14 @@ export async function runMails(): Promise<MailsUnderTest> {
   const bus = createInProcessBus();
   // A gateway closes its bus at a stop, and this one is for all.
   const shared = { ...bus, close: async () => {} };
-  const start = (gatherS: string, ownBus: EventBus = shared): Promise<Mails> => {
+  const start = (o: MailTimes = {}, ownBus: EventBus = shared): Promise<Mails> => {
     const config = testSettings(gatewayShape, {
       ...Object.fromEntries(TARGETS.map((name) => [`${name}_TARGET`, '127.0.0.1:1'])),
       DATABASE_URL: db.url,
       SMTP_URL: `smtp://127.0.0.1:${server.port}`,
       SMTP_TLS: 'none',
       MAIL_FROM: 'returns@example.com',
-      MAIL_GATHER_SECONDS: gatherS,
+      MAIL_GATHER_SECONDS: o.gatherS ?? '0',
     });
     const settings = mailSettings(config);
     if (!settings) throw new Error('mails are off');
@@ -92,22 +99,21 @@ export async function runMails(): Promise<MailsUnderTest> {
       publicUrl: 'https://api.example.com',
       hasPortal: true,
       webhooksTarget: '127.0.0.1:1',
-      mailPausesMs: [1, 1],
+      mailPausesMs: o.pausesMs ?? [1, 1],
     });
   };
-  let running = await start('0');
+  let running = await start();
   let shops = 0;
   return {
     pool,
     server,
     bus,
     mails: () => running,
-    async restart({ gatherS } = { gatherS: '0' }) {
+    async restart(o) {
       await running.stop();
-      running = await start(gatherS);
+      running = await start(o);
     },
-    startReplica: () =>
-      start('0', { ...shared, subscribe: async () => ({ stop: async () => {} }) }),
+    startReplica: () => start({}, { ...shared, subscribe: async () => ({ stop: async () => {} }) }),
     publish: (...events) =>
       signingBus(bus, eventSignatures).publish(eventsTopic('webhooks'), events.map(recordOf)),
     newShop(...roles) {
@@ -123,7 +129,8 @@ export async function runMails(): Promise<MailsUnderTest> {
     ended: (shopId, count) => ended({ pool, server }, shopId, count),
     async metric(name, labels) {
       const text = await (await fetch(telemetry.metricsUrl)).text();
-      const line = text.split('\n').find((one) => one.startsWith(`${name}{${labels}}`));
+      const series = labels === undefined ? name : `${name}{${labels}}`;
+      const line = text.split('\n').find((one) => one.startsWith(`${series} `));
       return Number(line?.split(' ').at(-1) ?? 0);
     },
     async stop() {
