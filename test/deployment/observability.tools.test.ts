@@ -6,6 +6,7 @@ import { renderOverlay } from '../../deploy/check/render.ts';
 const rule = z.object({
   alert: z.string(),
   expr: z.string(),
+  for: z.string().optional(),
   labels: z.object({ severity: z.enum(['critical', 'warning', 'info']) }),
   annotations: z.object({ summary: z.string().min(10), runbook: z.string() }),
 });
@@ -82,6 +83,22 @@ test('each metric of a rule or a panel is in the list of metrics and in the code
   expect(listed).toEqual([]);
   const code = namesInCode();
   expect(metrics.filter((metric) => !code.has(stemOf(metric)))).toEqual([]);
+});
+
+test('each rule that fires at once sees the first event of a new series', () => {
+  const atOnce = rules.filter(
+    (one) => one.for === undefined && /\b(rate|increase)\(/.test(one.expr),
+  );
+  expect(atOnce.length).toBeGreaterThan(10);
+  const blind = atOnce.filter(({ expr }) => !/ unless .+ offset /.test(expr));
+  expect(blind.map(({ alert }) => alert)).toEqual([]);
+});
+
+test('each aggregation keeps the namespace, so that no installation hides the failure of another', () => {
+  const merging = rules.filter(({ expr }) =>
+    /\b(sum|min|max|avg|count)\b(?! by \(namespace\b)/.test(expr),
+  );
+  expect(merging.map(({ alert }) => alert)).toEqual([]);
 });
 
 test('each expression has balanced parentheses and braces', () => {
