@@ -4,6 +4,7 @@ import type { EventBus } from '../services/platform/bus/event-bus.ts';
 import { watchRejections } from '../services/platform/database-rejections.ts';
 import { identityFromConfig, type ServiceIdentity } from '../services/platform/identity.ts';
 import { createLogger, type Logger } from '../services/platform/log.ts';
+import { measurePools } from '../services/platform/pools.ts';
 import { createPool } from '../services/platform/postgres.ts';
 import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
 import { createClientIp } from './auth/client-ip.ts';
@@ -67,6 +68,7 @@ export async function openParts(o: GatewayOptions) {
     otlpEndpoint: o.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
   rejections.measure(telemetry.meter);
+  measurePools(telemetry, { calls: pool });
   const backend = await connectOrStop(o, { identity, telemetry });
   const mails = await mailsOrStop(o, { identity, logger, telemetry, backend, pool });
   const workers = startWorkers(pool, { logger, meter: telemetry.meter });

@@ -219,6 +219,11 @@ describe('metrics', () => {
 
   test('requests to a version past its support window, when there is no newer one', async () => {
     const late = await startTestGateway({ API_CALENDAR: new Date('2028-02-01T00:00:00Z') });
+  test('connections to the database, and the callers that wait for one', async () => {
+    const metrics = await (await fetch(under.gateway.metricsUrl)).text();
+    expect(metrics).toMatch(/^db_client_connections\{state="waiting",pool="calls"\} \d/m);
+  });
+
     await restClient(late)({ path: '/api/2026-10/webhooks' });
     const metrics = await (await fetch(late.gateway.metricsUrl)).text();
     await late.stop();

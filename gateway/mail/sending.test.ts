@@ -139,6 +139,15 @@ test('a mail that this release cannot read does not hold up others, and fails in
   expect((await mail.ended(shopId, 1)).rows).toMatchObject([{ ended: 'failed' }]);
 });
 
+test('the connections of mails are measured', async () => {
+  const { shopId } = await mail.newShop();
+  await mail.publish(webhookEvents.failing({ shopId }));
+  await mail.ended(shopId, 1);
+  await until(
+    async () => (await mail.metric('db_client_connections', 'state="idle",pool="mails"')) > 0,
+  );
+});
+
 test('two replicas send each mail once', async () => {
   const second = await mail.startReplica();
   const all = await Promise.all(Array.from({ length: 8 }, () => mail.newShop()));

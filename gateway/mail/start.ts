@@ -7,6 +7,7 @@ import type { processShape, Settings } from '../../services/platform/config.ts';
 import { rememberDays } from '../../services/platform/consumer.ts';
 import type { ServiceIdentity } from '../../services/platform/identity.ts';
 import type { Logger } from '../../services/platform/log.ts';
+import { measurePools } from '../../services/platform/pools.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { startSweep } from '../../services/platform/sweep/start.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
@@ -67,6 +68,7 @@ export async function startMails(o: MailOptions): Promise<Mails> {
     meter: telemetry.meter,
     logger,
   });
+  measurePools(telemetry, { mails: pool });
   const metrics = mailMetrics(telemetry.meter, pool);
   let sender: Loop | undefined;
   const gatherMs = settings.MAIL_GATHER_SECONDS * 1_000;

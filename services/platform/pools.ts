@@ -80,12 +80,15 @@ export async function closePools({ pool, backgroundPool, streamPool }: Pools): P
   await Promise.all([pool.end(), backgroundPool.end(), streamPool.end()]);
 }
 
-/** Adds a metric: the number of connections by state and pool. */
-export function measurePools(telemetry: Telemetry, o: Pools): void {
+/**
+ * Adds a metric: the number of connections by state and pool.
+ *
+ * @param pools by their names in the metric.
+ */
+export function measurePools(telemetry: Telemetry, pools: Readonly<Record<string, pg.Pool>>): void {
   const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
     description: 'Connections by pool and state; waiting counts callers without one',
   });
-  const pools = { calls: o.pool, background: o.backgroundPool, stream: o.streamPool };
   gauge.addCallback((result) => {
     for (const [name, one] of Object.entries(pools)) {
       result.observe(one.totalCount - one.idleCount, { state: 'used', pool: name });

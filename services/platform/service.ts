@@ -143,7 +143,8 @@ async function openRuntime(
     onServerError: rejections.note,
     ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });
-  measurePools(telemetry, pools);
+  const { pool: calls, backgroundPool: background, streamPool: stream } = pools;
+  measurePools(telemetry, { calls, background, stream });
   const retentionDays = o.RETENTION_DAYS;
   const bus = signedBus({
     bus: o.bus ?? kafkaBusFromConfig(o),
