@@ -20,7 +20,7 @@ export interface RunningGateway {
   listenAt(day: Date, port?: number): Promise<{ readonly url: string; stop(): Promise<void> }>;
   /**
    * Becomes unready, and ends each connection after its response. After `SHUTDOWN_DELAY_MS` it accepts no connections,
-   * finishes the in-flight requests within 20 s, and closes everything. May be called twice.
+   * finishes the in-flight requests and mails within 20 s, and closes everything. May be called twice.
    */
   stop(): Promise<void>;
 }
@@ -59,9 +59,14 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     state.phase = 'stopping';
     for (const server of servers) server.endConnections();
     if (servers.size > 0 && o.SHUTDOWN_DELAY_MS > 0) await sleep(o.SHUTDOWN_DELAY_MS);
+    // The mails stop beside the requests, so that Kubernetes does not kill the process before its stop ends. A request
+    // only stores mails.
+    const mails = opened.mails?.stop();
+    mails?.catch(() => {}); // The step below logs it.
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),
-      () => Promise.all([opened.workers.stop(), deps.mcp.stop(), opened.mails?.stop()]),
+      () => Promise.all([opened.workers.stop(), deps.mcp.stop()]),
+      () => mails,
       () => opened.backend.close(),
       () => within(CLOSE_MS, opened.pool.end()),
       () => telemetry.stop(),

@@ -2,6 +2,8 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import type { EventBus } from '../../services/platform/bus/event-bus.ts';
+import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { until } from '../../test/kit/until.ts';
@@ -217,13 +219,13 @@ describe('metrics', () => {
     expect(metrics).toMatch(/http_server_connections_ended_total\{reason="not a request"\} \d/);
   });
 
-  test('requests to a version past its support window, when there is no newer one', async () => {
-    const late = await startTestGateway({ API_CALENDAR: new Date('2028-02-01T00:00:00Z') });
   test('connections to the database, and the callers that wait for one', async () => {
     const metrics = await (await fetch(under.gateway.metricsUrl)).text();
     expect(metrics).toMatch(/^db_client_connections\{state="waiting",pool="calls"\} \d/m);
   });
 
+  test('requests to a version past its support window, when there is no newer one', async () => {
+    const late = await startTestGateway({ API_CALENDAR: new Date('2028-02-01T00:00:00Z') });
     await restClient(late)({ path: '/api/2026-10/webhooks' });
     const metrics = await (await fetch(late.gateway.metricsUrl)).text();
     await late.stop();
@@ -244,22 +246,50 @@ test("a caller's trace continues in the services", async () => {
   expect(seen).toContain(trace);
 });
 
+/** A request that is in flight until `release`. */
+async function hangingRequest(gateway: TestGateway) {
+  const blocked = Promise.withResolvers<void>();
+  const arrived = Promise.withResolvers<void>();
+  gateway.services.carts.createCart = async () => {
+    arrived.resolve();
+    await blocked.promise;
+    return { cart: { token: 'x', entries: [{ variantId: 1n }] } };
+  };
+  const response = restClient(gateway)({ path: '/api/v1/cart', json: { cart: [1] } });
+  await arrived.promise;
+  return { response, release: () => blocked.resolve() };
+}
+
 test('a stopping gateway completes in-flight requests', async () => {
   const other = await startTestGateway();
-  let release = (): void => {};
-  const blocked = new Promise<void>((resolve) => {
-    release = resolve;
-  });
-  const arrived = new Promise<void>((resolve) => {
-    other.services.carts.createCart = async () => {
-      resolve();
-      await blocked;
-      return { cart: { token: 'x', entries: [{ variantId: 1n }] } };
-    };
-  });
-  const response = restClient(other)({ path: '/api/v1/cart', json: { cart: [1] } });
-  await arrived;
+  const { response, release } = await hangingRequest(other);
   const stopped = other.gateway.stop();
+  release();
+  expect((await response).status).toBe(200);
+  await stopped;
+  await other.stop();
+});
+
+test('a stopping gateway stops its mails while a request is in flight', async () => {
+  const mailsStop = Promise.withResolvers<void>();
+  const inner = createInProcessBus();
+  const bus: EventBus = {
+    ...inner,
+    async subscribe(o) {
+      const subscription = await inner.subscribe(o);
+      return {
+        stop() {
+          mailsStop.resolve();
+          return subscription.stop();
+        },
+      };
+    },
+  };
+  const mails = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'returns@example.com', bus };
+  const other = await startTestGateway(mails);
+  const { response, release } = await hangingRequest(other);
+  const stopped = other.gateway.stop();
+  await mailsStop.promise;
   release();
   expect((await response).status).toBe(200);
   await stopped;

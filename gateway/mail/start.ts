@@ -39,7 +39,7 @@ export interface MailOptions {
 
 /** The mails to members of shops. */
 export interface Mails extends MailAdder {
-  /** Finishes the mails that are being sent. */
+  /** Finishes the mails that are being sent, within 20 s. Other processes send mails that `add` stores after that. */
   stop(): Promise<void>;
 }
 
