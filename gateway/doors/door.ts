@@ -14,6 +14,8 @@ export const HOLES = {
     'The operation moves money, or records what happened to money. Only operators use it, and the audit log records each use.',
   operator:
     'Only operators do this for a shop, because a mistake stops the processing of all returns of the shop.',
+  member:
+    'Members of the shop do this in the portal, where they first compare the versions and send tests.',
   provider:
     'Only a commerce provider does this, at a separate address and signed with the provider’s secret.',
   browser: 'Only a browser opens this address, during an install at Shopify.',

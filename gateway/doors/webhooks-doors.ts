@@ -29,13 +29,13 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
   listLastTests: { rest: 'covered', mcp: 'covered', admin: 'reading' },
   sendTest: { rest: ['testWebhook'], mcp: ['test_webhook'], admin: 'acting' },
   getPayloadVersion: {
-    rest: 'operator',
+    rest: 'member',
     mcp: ['list_webhooks'],
     admin: ['payload-version show'],
   },
   setPayloadVersion: {
-    rest: 'operator',
-    mcp: 'operator',
+    rest: 'member',
+    mcp: 'member',
     admin: ['payload-version set', 'shop create'],
   },
   setSandbox: { rest: 'operator', mcp: 'operator', admin: ['shop sandbox', 'shop create'] },

@@ -18,7 +18,7 @@ export type Phase = 'connecting to the services' | 'running' | 'stopping';
 
 /** The state of the schema until it is read for the first time. */
 const UNKNOWN = 'unknown';
-/** Time limit for a check of the database. The kubelet waits one second for a probe. Milliseconds. */
+/** Time limit of each of two checks of the database. The kubelet waits 3 s for the probe. Milliseconds. */
 const TIMEOUT_MS = 400;
 
 /**

@@ -1,5 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { loadConfig } from '../../../services/platform/config.ts';
+import { hourlyShape } from '../../auth/hourly-limits.ts';
+import { mcpShape } from '../../auth/mcp-limits.ts';
 import { TOOLS } from '../tools.ts';
 import { NEGATIVE_CASES, POSITIVE_CASES } from './directory-cases.ts';
 import { serverJson } from './server-json.ts';
@@ -18,6 +21,15 @@ describe('the pages about the MCP server', () => {
     for (const { tools } of [...POSITIVE_CASES, ...NEGATIVE_CASES]) {
       for (const name of tools) expect(Object.keys(TOOLS)).toContain(name);
     }
+  });
+
+  test('have the limits of the code', () => {
+    const page = readFileSync(new URL('docs/mcp/README.md', ROOT), 'utf8').replaceAll(/\s+/g, ' ');
+    const limits = loadConfig({ ...hourlyShape, ...mcpShape }, {});
+    const perHour = limits.MCP_CALLS_PER_HOUR.toLocaleString('en');
+    expect(page).toContain(`\`tools/call\` is limited to ${perHour} per hour and user`);
+    const perMinute = limits.MCP_REQUESTS_PER_MINUTE.toLocaleString('en');
+    expect(page).toContain(`All methods together are limited to ${perMinute} per minute and user`);
   });
 
   test('server.json is within the limits of the registry', () => {
