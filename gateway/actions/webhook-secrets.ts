@@ -66,9 +66,9 @@ export async function endEarlierSecrets(
 }
 
 /**
- * Returns the secrets that sign the deliveries of a subscription, newest first. Both callers write the audit log: REST
- * because of `reveals` of the operation (`rest/audited.ts`), the portal because of the option `audit` of its RPC
- * (`portal/audited.ts`).
+ * Returns the secrets that sign the deliveries of a subscription, newest first. Both callers write the audit log. REST
+ * does it for an operation with `reveals: true` (`rest/audited.ts`), the portal for an RPC whose option `audit` is true
+ * (`portal/interceptors.ts`).
  */
 export async function revealSecret(
   context: ActionContext,

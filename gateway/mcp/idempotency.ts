@@ -28,14 +28,15 @@ export type Claim =
   | ({ readonly kind: 'claimed'; readonly isRepeat: boolean } & Claimed)
   /** An earlier call is complete. This is its stored output. */
   | { readonly kind: 'done'; readonly output: ToolOutput }
-  /** An earlier call may still be running. After `endsInS` seconds it has ended. */
+  /** An earlier call may still be running. After `endsInS` seconds it is certainly not running any more. */
   | { readonly kind: 'running'; readonly endsInS: number }
   /** The key belongs to another tool or other arguments. */
   | { readonly kind: 'other-request' };
 
 /**
- * After this time, a call without an output has ended. The time is longer than any tool call (20 s) together with the
- * work that a service may continue after the timeout of its caller (30 s for a statement). Seconds.
+ * A call that has stored no output after this time is certainly not running any more. The time is longer than any tool
+ * call (20 s) together with the work that a service may continue after the timeout of its caller (30 s for a statement).
+ * Seconds.
  */
 const RUNNING_S = 90;
 /**

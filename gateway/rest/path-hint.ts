@@ -39,7 +39,8 @@ export function addPathHelp(
  * path outside of `/api` must be exactly that of an operation, because the caller may want another service.
  *
  * @param target the target of the request, with its query.
- * @param today the date of the version calendar. The hint has the newest version when the path has no supported one.
+ * @param today the date of the version calendar. The hint keeps a version of the path that is served, also a retired one
+ *   that a newer version serves. Otherwise the hint has the newest active version.
  */
 export function pathHint(target: string, today: Date): string | undefined {
   const [written = ''] = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?');

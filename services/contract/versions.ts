@@ -3,8 +3,8 @@ import { createCalendar, lifecycleOf, type Stage } from './calendar-day.ts';
 /**
  * The version calendar (interface: Versioning). Pure: every function takes today's date.
  * A version is named after the month of its release, which is on the first day (UTC). It is active for 12 months,
- * deprecated until month 15, then sunset. The newest released version stays deprecated until a newer one is released,
- * so that at least one is always supported.
+ * deprecated until month 15, then sunset. Only the newest released version is never sunset: after month 15 it stays
+ * deprecated until a newer one is released. So at least one version is always supported.
  */
 
 /** Released versions, oldest first. How to add one: CONTRIBUTING.md. */

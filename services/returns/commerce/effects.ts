@@ -68,6 +68,10 @@ function effectMessage(row: EffectRow): Effect {
   });
 }
 
+/**
+ * Returns `planned`, `unknown` or `made`. An effect is `unknown` when it was requested and no answer is known: it may
+ * have been made (`isUnknownOutcome` in `known-outcomes.ts`).
+ */
 function stateOf({ asked_at, done_at }: EffectRow): EffectState {
   if (done_at) return EffectState.MADE;
   return asked_at ? EffectState.UNKNOWN : EffectState.PLANNED;

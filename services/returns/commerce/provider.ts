@@ -237,7 +237,10 @@ export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable';
 }
 
-/** `passing`: transient, so the same request may succeed later. `final`: permanent, and the request had no effect. */
+/**
+ * `passing`: transient, so the same request may succeed later. `final`: permanent, and this request had no effect. An
+ * earlier request for the same effect may have had one.
+ */
 export type FailureKind = 'passing' | 'final';
 
 /** The provider rejected the request, or was unavailable. */
@@ -270,7 +273,7 @@ export function isUnsent(error: unknown): boolean {
   return error instanceof CommerceFailure && error.isUnsent;
 }
 
-/** Whether the failure is permanent, so that the request must not be repeated. */
+/** Whether the failure is permanent, so that this run does not repeat the request. */
 export function isFinal(error: unknown): boolean {
   return error instanceof CommerceFailure && error.kind === 'final';
 }

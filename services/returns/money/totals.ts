@@ -109,7 +109,8 @@ export function shippingTaxOf(lines: readonly LineSums[]): bigint {
 
 /**
  * Returns the refund: return total + shipping + credit shipping - return credit - handling fee. It is negative when
- * credit and fee are larger than the other amounts together.
+ * credit and fee are larger than the other amounts together. The constraints `returns_refund_rule` and
+ * `returns_presentment_refund_rule` check the same formula.
  */
 export function refundOf(lines: readonly LineSums[], sums: Omit<ReturnSums, 'refund'>): bigint {
   const returned = returnTotalOf(lines) + shippingOf(lines) + sums.creditShipping;

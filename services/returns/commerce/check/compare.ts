@@ -16,7 +16,7 @@ export function isEffect(read: Read): boolean {
   return read !== null && typeof read !== 'string';
 }
 
-/** Whether both replies have the same effect with the same amount. */
+/** Whether both replies have an effect with the same id and amount. The currency is not compared. */
 export function isSame(one: Read, other: Read): boolean {
   if (one === null || other === null) return false;
   if (typeof one === 'string' || typeof other === 'string') return false;

@@ -36,7 +36,6 @@ const PROVIDER = 'http';
  * After this time, an effect that `effect.find` does not know was not made. An endpoint must show an effect within 60 s
  * of `webhook-timestamp`, or never make it. In addition, a request may wait some seconds before it is sent.
  * Milliseconds.
- * wait some seconds before it is sent. So an effect that is not known by then was not made. Milliseconds.
  */
 const SETTLED_AFTER_MS = 75_000;
 /** With a reason in the body, these statuses say that the request had no effect and never will. */
@@ -214,9 +213,7 @@ function stockOf(line: EffectRequest['stock'][number]) {
   };
 }
 
-/**
- * Reads the effect in an answer. @param asked.currency of the request; without it, the currency of the effect counts.
- */
+/** Reads the effect in an answer. An effect that moves no money gets the currency of the request. */
 function effectOf(
   { kind, currency = '' }: { readonly kind: EffectKind; readonly currency?: string | undefined },
   made: ProtocolEffect,

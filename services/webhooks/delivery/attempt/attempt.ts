@@ -74,7 +74,8 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
 }
 
 /**
- * Decides how the delivery continues. A 410 is a failed attempt here, and the delivery waits for its next attempt.
+ * Decides how the delivery continues. No status ends a delivery except 2xx. A 410 is a failed attempt here, and the
+ * delivery waits for its next attempt.
  * `results/count-failures.ts` then makes the subscription inactive, which holds the delivery.
  */
 function resultOf(

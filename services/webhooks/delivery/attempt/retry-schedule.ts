@@ -45,7 +45,7 @@ const MAX_RESCHEDULE_MS = 10 * MINUTE_MS;
 
 /**
  * Returns the pause of a delivery whose attempt this process could not make. It is as long as the delivery has already
- * waited, so that the total wait doubles. Milliseconds.
+ * waited since it was queued, so that the total wait doubles; at least one minute, at most ten. Milliseconds.
  */
 export function reschedulePause(waitedMs: number): number {
   return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
@@ -56,7 +56,7 @@ const MAX_NO_SOCKET_MS = MINUTE_MS;
 
 /**
  * Returns the pause of a delivery for which this process had no socket. It is as long as the delivery has already
- * waited, at most a minute, plus a random part. Milliseconds.
+ * waited since it was queued, at least a second, at most a minute; plus a random part. Milliseconds.
  */
 export function noSocketPause(waitedMs: number): number {
   return addedJitter(Math.min(Math.max(waitedMs, MIN_NO_SOCKET_MS), MAX_NO_SOCKET_MS));

@@ -59,7 +59,8 @@ export interface AttemptEffect {
 }
 
 /**
- * Returns the health of an endpoint after an attempt. A success closes the circuit. Enough failures in a row open it.
+ * Returns the health of an endpoint after an attempt. A success closes the circuit; then `queue/queue-loader.ts` sends
+ * the backlog. Enough failures in a row open the circuit.
  * Both also change the limit of attempts in flight. Returns the same object when nothing changed.
  */
 export function afterAttempt(health: EndpointHealth, effect: AttemptEffect): EndpointHealth {

@@ -121,8 +121,9 @@ export interface Unloading extends QueueRef {
 }
 
 /**
- * Stores when each queue becomes ready next, and returns these times; null for never. Skips queues that have moved or
- * changed, and queues that another transaction is writing. They are not in the result.
+ * Stores when each queue becomes ready next, and returns these times; null for never. Skips queues that now belong to
+ * another endpoint, that are closed or have deliveries to expire, or that another transaction has locked. They are not in
+ * the result.
  */
 export async function unloadQueues(
   db: Queryable,
