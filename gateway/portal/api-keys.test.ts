@@ -139,6 +139,32 @@ describe('API keys in the portal', () => {
     );
   });
 
+  test('that have ended are listed up to the last hundred, and each is still found by its id', async () => {
+    const developer = await newDeveloper();
+    const keys = developer.client(ApiKeysService);
+    const { key: valid } = await keys.createApiKey({ ...content, idempotencyKey: key() });
+    // The keys that ended first were created last.
+    const { rows } = await under.database.pool.query<{ id: string }>(
+      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, created_at, expires_at, revoked_at)
+       select $1::bigint, lpad(to_hex($1::bigint * 1000 + i), 12, '0'), sha256(i::text::bytea), '{}', '',
+              now() - i * interval '1 day', now() - (200 - i) * interval '1 minute',
+              case when i % 2 = 0 then now() - (200 - i) * interval '1 hour' end
+         from generate_series(1, 102) i returning key_id as id`,
+      [developer.shopId],
+    );
+    const ids = rows.map(({ id }) => id);
+    const listed = (await keys.listApiKeys({})).keys;
+    expect(listed[0]?.id).toBe(valid?.id);
+    const expired = ids.filter((_, index) => index % 2 === 0);
+    const revoked = ids.filter((_, index) => index % 2 === 1);
+    // Of the revoked ones, which ended first, the two oldest ends are left out.
+    expect(new Set(listed.slice(1).map(({ id }) => id))).toEqual(
+      new Set([...expired, ...revoked.slice(2)]),
+    );
+    const { key: again } = await keys.revokeApiKey({ keyId: revoked[0] ?? '' });
+    expect(again).toMatchObject({ id: revoked[0], state: 'revoked' });
+  });
+
   test('of another shop do not exist', async () => {
     const own = (await newDeveloper()).client(ApiKeysService);
     const { key: created, text } = await own.createApiKey({ ...content, idempotencyKey: key() });

@@ -7,7 +7,7 @@ import { actorKindText } from '../../services/platform/actor.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
 import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
-import { sql, unnamed } from '../../services/platform/sql.ts';
+import { param, type Sql, sql, unnamed } from '../../services/platform/sql.ts';
 import { hashSecret, newKey, type ParsedKey, parseKey } from '../auth/key-format.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
@@ -17,6 +17,9 @@ const MAX_DESCRIPTION_LENGTH = 191;
 
 /** Maximum number of active keys of a shop (neither revoked nor expired). */
 const MAX_KEYS_PER_SHOP = 100;
+
+/** Maximum number of revoked and expired keys in a list, by default. */
+const MAX_ENDED = 1_000;
 
 /** A stored key without its secret. */
 export interface ApiKey {
@@ -158,23 +161,52 @@ export function revokeApiKey(
   });
 }
 
-/** The shop's keys, oldest first, including revoked ones. */
-export async function listApiKeys(db: Queryable, shopId: bigint): Promise<ApiKey[]> {
+const HAS_ENDED = sql`(revoked_at is not null or coalesce(expires_at <= now(), false))`;
+
+/**
+ * The shop's keys, oldest first: all active ones, and of the revoked and expired ones those that ended last.
+ *
+ * @param ended maximum number of revoked and expired keys.
+ */
+export function listApiKeys(db: Queryable, shopId: bigint, ended = MAX_ENDED): Promise<ApiKey[]> {
+  const shop = param(shopId);
+  return selectKeys(
+    db,
+    sql`
+select * from api_keys where shop_id = ${shop} and not ${HAS_ENDED}
+union all (
+  select * from api_keys where shop_id = ${shop} and ${HAS_ENDED}
+   order by least(revoked_at, expires_at) desc, key_id limit ${ended})`,
+  );
+}
+
+/** One key of the shop, also a revoked one. */
+export async function findApiKey(
+  db: Queryable,
+  shopId: bigint,
+  keyId: string,
+): Promise<ApiKey | undefined> {
+  const one = sql`select * from api_keys where shop_id = ${shopId} and key_id = ${keyId}`;
+  return (await selectKeys(db, one))[0];
+}
+
+/** Reads keys, oldest first. @param keys SQL that selects rows of `api_keys`. */
+async function selectKeys(db: Queryable, keys: Sql): Promise<ApiKey[]> {
   const { rows } = await db.query<ApiKey>(
-    `select k.shop_id as "shopId", k.key_id as "keyId", k.sandbox, k.scopes, k.description,
+    unnamed(sql`
+     select k.shop_id as "shopId", k.key_id as "keyId", k.sandbox, k.scopes, k.description,
             k.rest_per_minute as "restPerMinute", k.created_at as "createdAt",
             k.last_used_at as "lastUsedAt", k.expires_at as "expiresAt", k.revoked_at as "revokedAt",
             coalesce(k.expires_at <= now(), false) as "hasExpired",
             k.created_by_kind as "createdByKind", k.created_by_id as "createdById", creator.name as "createdByName",
             k.replaced_by as "replacedBy", used.last_operation as "lastOperation"
-       from api_keys k
+       from (${keys}) k
        left join users creator on creator.id = (case when k.created_by_kind = 'user' then k.created_by_id::bigint end)
        left join lateral (
          select last_operation from version_usage u
           where u.shop_id = k.shop_id and u.credential_kind = 'api_key' and u.credential_id = k.key_id
           order by u.last_at desc limit 1) used on true
-      where k.shop_id = $1 order by k.created_at, k.key_id`,
-    [shopId],
+      order by k.created_at, k.key_id`),
   );
   return rows;
 }

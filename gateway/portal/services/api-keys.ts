@@ -5,7 +5,7 @@ import type { ApiKeySchema, ApiKeysService } from '../../../proto/gen/rms/portal
 import { OPERATIONS } from '../../../services/contract/operations.ts';
 import { SCOPES } from '../../../services/contract/scopes.ts';
 import { issueApiKey, rotateApiKey } from '../../tenancy/api-key-issue.ts';
-import { type ApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts';
+import { type ApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { invalid, keyOf, notFound, textOf, timeOf } from '../fields.ts';
@@ -14,23 +14,22 @@ import { timestampOf } from '../views/values.ts';
 
 /** As in the table. Characters. */
 const MAX_DESCRIPTION = 191;
-/** Maximum number of keys in a list. */
-const MAX_LISTED = 1_000;
+/** Maximum number of revoked and expired keys in a list. */
+const MAX_ENDED = 100;
 const MAX_OVERLAP_HOURS = 168;
 const DEFAULT_OVERLAP_HOURS = 24;
 
 /** Manages the shop's API keys. */
 export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysService> {
   const keyNamed = async ({ session }: PortalCall, id: string): Promise<ApiKey> => {
-    const found = (await listApiKeys(pool, session.shopId)).find(({ keyId }) => keyId === id);
+    const found = await findApiKey(pool, session.shopId, id);
     if (!found) throw notFound('key');
     return found;
   };
   return {
     async listApiKeys(_request, context) {
-      const all = await listApiKeys(pool, callOf(context).session.shopId);
-      const views = all.reverse().map(apiKeyView);
-      return { keys: inOrder(views).slice(0, MAX_LISTED) };
+      const all = await listApiKeys(pool, callOf(context).session.shopId, MAX_ENDED);
+      return { keys: inOrder(all.reverse().map(apiKeyView)) };
     },
 
     listScopes() {

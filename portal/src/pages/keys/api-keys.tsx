@@ -50,15 +50,22 @@ export function ApiKeysPage() {
               Create one for each system, with only the rights that it needs.
             </EmptyState>
           ) : (
-            <DataTable
-              caption="API keys"
-              rows={keys}
-              rowKey={({ id }) => id}
-              columns={[
-                ...COLUMNS,
-                { title: 'Actions', cell: (key) => <KeyActions of={key} rotate={setDialog} /> },
-              ]}
-            />
+            <>
+              <DataTable
+                caption="API keys"
+                rows={keys}
+                rowKey={({ id }) => id}
+                columns={[
+                  ...COLUMNS,
+                  { title: 'Actions', cell: (key) => <KeyActions of={key} rotate={setDialog} /> },
+                ]}
+              />
+              {keys.filter(({ state }) => state !== 'valid').length >= ENDED && (
+                <Text size="sm" c="dimmed" mt="xs">
+                  Of the keys that have ended, these are the {ENDED} that ended last.
+                </Text>
+              )}
+            </>
           )
         }
       </Loaded>
@@ -67,6 +74,9 @@ export function ApiKeysPage() {
     </Needs>
   );
 }
+
+/** As many revoked and expired keys as the service lists. */
+const ENDED = 100;
 
 const COLUMNS: readonly Column<ApiKey>[] = [
   {

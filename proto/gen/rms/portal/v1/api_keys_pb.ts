@@ -418,8 +418,8 @@ export const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse> = /*@_
  */
 export const ApiKeysService: GenService<{
   /**
-   * ListApiKeys lists the shop's keys, newest first, at most 1,000. A replaced key that still works follows the key that
-   * replaces it. Revoked and expired keys are at the end.
+   * ListApiKeys lists the shop's keys, newest first. A replaced key that still works follows the key that replaces it.
+   * Revoked and expired keys are at the end: the 100 that ended last.
    *
    * @generated from rpc rms.portal.v1.ApiKeysService.ListApiKeys
    */
