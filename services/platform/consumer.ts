@@ -38,10 +38,11 @@ export interface ConsumeOptions<Locked = unknown> {
   /** How long publishers keep their events for a replay. Days. */
   readonly retentionDays: number;
   /**
-   * Called before the transaction, so that no transaction waits for another service. Returns the events with the data
-   * of other services that `handle` needs. May be called for events that were already handled.
+   * Cuts the events into parts, in their order. Each part is one transaction, which is committed before the next part
+   * is requested. By default all events are one part. Adds the data of other services that `handle` needs, so that no
+   * transaction waits for another service. May be called for events that were already handled.
    */
-  readonly prepare?: (events: readonly Event[]) => Promise<readonly Event[]>;
+  readonly inParts?: (events: readonly Event[]) => AsyncIterable<readonly Event[]>;
   /**
    * Starts statements that need not wait for the list of new events. They are sent in one round trip with the statement
    * that finds the new events. `handle` gets their result.
@@ -57,7 +58,8 @@ export interface ConsumeOptions<Locked = unknown> {
 }
 
 /**
- * Listens to topics. Every event has its effect once, and a batch is one transaction.
+ * Listens to topics. Every event has its effect once. A batch is one transaction, or several ones in order when
+ * `inParts` cuts it.
  *
  * A record that fails three times, with pauses in between, is stored as a poison record. Records of other keys
  * continue. During an outage failures do not count, and the bus waits. Failures of many keys in a row count as an
@@ -137,8 +139,13 @@ function isTransient(error: unknown): boolean {
   return isOutage(error) || isUnavailable(error);
 }
 
-async function handleEvents(o: Consumer, received: readonly Event[]): Promise<void> {
-  const events = o.prepare ? await o.prepare(received) : received;
+/** Handles the events. When a part fails, the parts before it stay handled. */
+async function handleEvents(o: Consumer, events: readonly Event[]): Promise<void> {
+  const parts = o.inParts ? o.inParts(events) : [events];
+  for await (const part of parts) await handlePart(o, part);
+}
+
+async function handlePart(o: Consumer, events: readonly Event[]): Promise<void> {
   const [first] = events;
   const work = () =>
     inTransaction(o.pool, async (tx) => {
@@ -148,7 +155,7 @@ async function handleEvents(o: Consumer, received: readonly Event[]): Promise<vo
       if (fresh.length > 0) await o.handle(tx, fresh, locked);
       return fresh;
     });
-  // Continue the trace only for a single event. A batch has many causes.
+  // Continue the trace only for a single event. Several events have many causes.
   const alone = events.length === 1 && first !== undefined;
   const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
   if (handled.length > 0) o.failures.noteSuccess();

@@ -143,7 +143,7 @@ export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
 
 /**
  * Does the same as {@link together}, and commits the transaction in the same round trip. Later statements are rejected.
- * A later failure does not undo the commit.
+ * Only a failed statement prevents the commit. If `work` can fail in another way, that part must run before this call.
  */
 export async function committing<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);

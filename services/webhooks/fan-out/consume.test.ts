@@ -103,15 +103,27 @@ describe('an event without its snapshot', () => {
   });
 });
 
-describe('a snapshot that was left out', () => {
-  /** The objects of the poison records. */
-  const unloaded = async (returnId: bigint) => {
-    const { rows } = await webhooks.db.pool.query<{ value: Buffer }>(
-      'select value from poison_records',
-    );
-    return rows.filter(({ value }) => fromBinary(EventSchema, value).returnId === returnId).length;
-  };
+/** Number of poison records about a return. */
+async function poisonOf(returnId: bigint): Promise<number> {
+  const { rows } = await webhooks.db.pool.query<{ value: Buffer }>(
+    'select value from poison_records',
+  );
+  return rows.filter(({ value }) => fromBinary(EventSchema, value).returnId === returnId).length;
+}
 
+test('an event that lacks the data of its topic becomes poison, and blocks no other event of the return', async () => {
+  const shopId = newShop();
+  await webhooks.subscribe({ shopId, url: receiver.url });
+  const { snapshot: _, ...bare } = sampleEvent('return.closed', shopId);
+  const lacking = { ...bare, returnId: 987_654_320n };
+  const next = { ...sampleEvent('return.closed', shopId), returnId: lacking.returnId };
+  await webhooks.publish(lacking, next);
+  await until(() => receiver.received.length === 1);
+  expect(receiver.received[0]?.headers['x-service-event-id']).toBe(next.eventId);
+  expect(await poisonOf(lacking.returnId)).toBe(1);
+});
+
+describe('a snapshot that was left out', () => {
   test('makes its event poison when the read is rejected, and blocks no other event of the return', async () => {
     const shopId = newShop();
     await webhooks.subscribe({ shopId, url: receiver.url });
@@ -124,7 +136,7 @@ describe('a snapshot that was left out', () => {
     await webhooks.publish(refused, next);
     await until(() => receiver.received.length === 1);
     expect(receiver.received[0]?.headers['x-service-event-id']).toBe(next.eventId);
-    expect(await unloaded(refused.returnId)).toBe(1);
+    expect(await poisonOf(refused.returnId)).toBe(1);
   });
 
   test('is read only for events that a subscription needs and that were not handled before', async () => {

@@ -9,10 +9,10 @@ import type { Worker } from '../../platform/worker.ts';
 import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
 import { notifyDue } from '../delivery/queue/notify.ts';
 import { type FreshDeliveries, findTargets, type Target } from '../delivery/queue/targets.ts';
-import { fanOut, isFor, lockQueues, type Match, pairsOf } from './fan-out.ts';
+import { deliveriesOf, fanOut, isFor, lockQueues, type Match, pairsOf } from './fan-out.ts';
 import { redactReturns } from './redact.ts';
 import { lockShops } from './shop-locks.ts';
-import { type ReadSnapshot, readAhead, withSnapshots } from './snapshots.ts';
+import { inPartsWithSnapshots, type ReadSnapshot } from './snapshots.ts';
 
 const TRIGGER_NAMES: ReadonlySet<string> = new Set(TRIGGERS);
 
@@ -48,7 +48,7 @@ export function startConsuming(o: FanOutOptions): Promise<Worker> {
     ...o,
     group: 'webhooks',
     topics: [eventsTopic('returns')],
-    prepare: (events) => readAhead(o.pool, events, o.readSnapshot),
+    inParts: inPartsWithSnapshots(o.pool, o.readSnapshot),
     async lock(tx, events) {
       return events.some(isRedaction) ? undefined : lockFor(tx, events, o.ownedShards());
     },
@@ -56,13 +56,7 @@ export function startConsuming(o: FanOutOptions): Promise<Worker> {
       const unknown = events.filter((event) => !isKnown(event) && !isRedaction(event));
       if (unknown.length > 0) skipped.add(unknown.length);
       const locked = lockedBefore ?? (await redactAndLock(tx, events, o.ownedShards()));
-      const write = (part: readonly Event[]) => writePart(tx, part, { ...o, locked, fannedOut });
-      const known = events.filter(isKnown);
-      if (!known.some((event) => event.snapshotOmitted)) {
-        await committing(tx, () => write(known));
-        return;
-      }
-      for await (const part of withSnapshots(tx, known, o.readSnapshot)) await write(part);
+      await write(tx, events.filter(isKnown), { ...o, locked, fannedOut });
     },
   });
 }
@@ -109,20 +103,25 @@ async function redactAndLock(
   return lockFor(tx, events, ownedShards);
 }
 
-/** Writes the deliveries of the events. Passes them to the dispatcher after the commit. */
-async function writePart(
+/** Writes the deliveries of the events, and commits. Passes the deliveries to the dispatcher. */
+async function write(
   tx: Queryable,
-  part: readonly Event[],
+  events: readonly Event[],
   o: FanOutOptions & { readonly locked: Locked; readonly fannedOut: Counter },
 ): Promise<void> {
   const { queues, targets, ownedShards } = o.locked;
-  const due = queues.filter((queue) => part.some((event) => isFor(queue, event)));
+  const due = queues.filter((queue) => events.some((event) => isFor(queue, event)));
   const elsewhere = due.filter((queue) => !ownedShards.includes(queue.shard));
-  const at = { today: o.today(), offsetMs: o.clock.offsetMs(), targets };
-  const [{ written, fresh }] = await Promise.all([
-    fanOut(tx, part, due, at),
-    notifyDue(tx, elsewhere, { isChange: false }),
-  ]);
+  // Shape the bodies before `committing`, which would commit even if this failed. Then the events would count as handled
+  // without their deliveries.
+  const deliveries = deliveriesOf(events, due, o.today());
+  const offsetMs = o.clock.offsetMs();
+  const [{ written, fresh }] = await committing(tx, () =>
+    Promise.all([
+      fanOut(tx, deliveries, { offsetMs, targets }),
+      notifyDue(tx, elsewhere, { isChange: false }),
+    ]),
+  );
   if (written > 0) o.fannedOut.add(written);
   afterCommit(tx, () => o.onCommitted(due, fresh));
 }

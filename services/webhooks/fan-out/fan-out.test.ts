@@ -8,7 +8,7 @@ import {
 } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { fanOut, lockQueues } from './fan-out.ts';
+import { deliveriesOf, fanOut, lockQueues } from './fan-out.ts';
 
 let webhooks: WebhooksUnderTest;
 
@@ -25,7 +25,7 @@ test('a delivery that is written during a change of its subscription is not miss
   const { pool } = webhooks.db;
   const changed = await inTransaction(pool, async (tx) => {
     const queues = await lockQueues(tx, [event]);
-    await fanOut(tx, [event], queues, { today: new Date(), offsetMs: 0 });
+    await fanOut(tx, deliveriesOf([event], queues, new Date()), { offsetMs: 0 });
     const change = webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
     await until(async () => (await lockWaits(pool)) > 0);
     return { change };
@@ -45,7 +45,7 @@ test('a delivery that had to wait for the lock of its queue is due when it is wr
   const { rows } = await inTransaction(webhooks.db.pool, async (tx) => {
     const queues = await lockQueues(tx, [event]);
     const { rows: locked } = await tx.query<{ at: Date }>('select clock_timestamp() as at');
-    await fanOut(tx, [event], queues, { today: new Date(), offsetMs: 0 });
+    await fanOut(tx, deliveriesOf([event], queues, new Date()), { offsetMs: 0 });
     return tx.query<{ isLater: boolean }>(
       'select next_attempt_at >= $2 and queued_at >= $2 as "isLater" from queue where shop_id = $1',
       [shopId, locked[0]?.at],

@@ -27,30 +27,41 @@ export interface FannedOut {
 }
 
 /**
- * Writes one delivery for each pair of an event and a queue of its shop and trigger. A duplicate of an event adds none.
- * Payloads are shaped once, for the version that the shop has chosen.
+ * Returns one delivery for each pair of an event and a queue of its shop and trigger. Payloads are shaped once, for the
+ * version that the shop has chosen.
  *
  * @param queues the result of {@link lockQueues} in this transaction.
- * @param o.targets targets of the queues from which this process sends.
+ * @throws Error when an event lacks the data of a topic.
  */
-export async function fanOut(
-  tx: Queryable,
+export function deliveriesOf(
   events: readonly Event[],
   queues: readonly Match[],
-  o: { today: Date; offsetMs: number; targets?: readonly Target[] },
-): Promise<FannedOut> {
+  today: Date,
+): NewDelivery[] {
   const redacted = new Set(queues[0]?.redacted);
   const shape = shapeOnce();
-  const deliveries = events.flatMap((event) =>
+  return events.flatMap((event) =>
     queues
       .filter((queue) => isFor(queue, event))
       .flatMap(({ subscriptionId, topic, version: set }): NewDelivery[] => {
-        const { version } = payloadVersionServed(set ?? newestActive(o.today), o.today);
+        const { version } = payloadVersionServed(set ?? newestActive(today), today);
         const isRedacted = redacted.has(returnKeyOf(event));
         const body = shape(event, { topic, version, isRedacted });
         return body ? [{ event, subscriptionId, topic, version, body, isTest: false }] : [];
       }),
   );
+}
+
+/**
+ * Writes the result of {@link deliveriesOf}. A duplicate of an event adds no delivery.
+ *
+ * @param o.targets targets of the queues from which this process sends.
+ */
+export async function fanOut(
+  tx: Queryable,
+  deliveries: readonly NewDelivery[],
+  o: { offsetMs: number; targets?: readonly Target[] },
+): Promise<FannedOut> {
   const queued = await insertDeliveries(tx, deliveries, { offsetMs: o.offsetMs });
   return { written: queued.length, fresh: freshOf(deliveries, queued, o.targets ?? []) };
 }

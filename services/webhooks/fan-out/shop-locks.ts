@@ -2,7 +2,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { named, param, sql } from '../../platform/sql.ts';
 
 /** First number of these advisory locks. No other lock of the database uses it. */
-const LOCK_SPACE = 1_873;
+export const LOCK_SPACE = 1_873;
 
 /**
  * Locks shops until the transaction ends, so that a fan-out and a redaction of one shop never run at the same time.

@@ -14,44 +14,82 @@ export type ReadSnapshot = (o: {
   revision: bigint;
 }) => Promise<Return | undefined>;
 
-/** Maximum number of bytes of snapshots in one part. The last snapshot of a part may exceed it. */
+/** A part ends at this size of its snapshots that were read, as messages. The last one may exceed it. Bytes. */
 const MAX_PART_BYTES = 8 * 1024 * 1024;
-/**
- * Maximum number of bytes of snapshots that are read before the transaction of a batch. The last snapshots may exceed
- * it.
- */
-const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
-const CONCURRENT_READS = 4;
 
 /**
- * Adds the snapshots that were too large for their events. Called before the transaction, so that no transaction waits
- * for the returns service. Skips events that no subscription needs, and events that were already handled. Reads up to
- * about 16 MiB. {@link withSnapshots} reads the others.
+ * Returns a function that cuts events into parts, in their order, and adds the snapshots that were too large for their
+ * events. It reads only snapshots that a subscription needs, and none of events that were already handled. A part ends
+ * when it has 8 MiB of such snapshots.
  *
- * @throws the error of the read.
+ * Until its deliveries are committed, a snapshot of 24 MiB takes several times its size in memory. So all calls of the
+ * function together have at most one part with such snapshots. The next one is read when the caller has handled it.
+ *
+ * When a snapshot no longer exists, its event is returned without it. If a subscription needs the snapshot, the event
+ * becomes a poison record.
+ *
+ * The function throws the error of a read. After an outage the bus delivers the events again; every other error makes
+ * the event poison.
  */
-export async function readAhead(
+export function inPartsWithSnapshots(
   db: Queryable,
-  events: readonly Event[],
   read: ReadSnapshot,
-): Promise<readonly Event[]> {
-  const omitted = events.filter((event) => event.snapshotOmitted);
-  if (omitted.length === 0) return events;
-  const needed = await neededAmong(db, await unhandledAmong(db, omitted));
-  const left = omitted.filter((event) => needed.has(event.eventId));
-  const found = new Map<string, Event>();
-  let bytes = 0;
-  while (left.length > 0 && bytes < MAX_READ_AHEAD_BYTES) {
-    const snapshots = await Promise.all(
-      left.splice(0, CONCURRENT_READS).map((event) => addSnapshot(event, read)),
-    );
-    for (const event of snapshots) {
-      if (!event?.snapshot) continue;
-      found.set(event.eventId, event);
-      bytes += toBinary(ReturnSchema, event.snapshot).length;
+): (events: readonly Event[]) => AsyncGenerator<readonly Event[]> {
+  const takeTurn = createTurns();
+  return async function* (events) {
+    const omitted = events.filter((event) => event.snapshotOmitted);
+    const needed = await neededAmong(db, await unhandledAmong(db, omitted));
+    if (needed.size === 0) {
+      yield events;
+      return;
     }
+    let left = events;
+    while (left.length > 0) {
+      const endTurn = await takeTurn();
+      try {
+        const part = await nextPart(left, needed, read);
+        left = left.slice(part.length);
+        yield part;
+      } finally {
+        endTurn();
+      }
+    }
+  };
+}
+
+/**
+ * Returns the first events, with the snapshots that they need. Reads them one after the other, because the size of a
+ * snapshot is unknown before it is read.
+ */
+async function nextPart(
+  events: readonly Event[],
+  needed: ReadonlySet<string>,
+  read: ReadSnapshot,
+): Promise<Event[]> {
+  const part: Event[] = [];
+  let bytes = 0;
+  for (const event of events) {
+    const whole = needed.has(event.eventId) ? await addSnapshot(event, read) : undefined;
+    part.push(whole ?? event);
+    if (whole?.snapshot) bytes += toBinary(ReturnSchema, whole.snapshot).length;
+    if (bytes >= MAX_PART_BYTES) break;
   }
-  return events.map((event) => found.get(event.eventId) ?? event);
+  return part;
+}
+
+/**
+ * Returns a function that waits until its earlier callers have ended their turns, and returns a function that ends the
+ * turn. The wait has no limit of its own, because the reads and statements of a turn have deadlines.
+ */
+function createTurns(): () => Promise<() => void> {
+  let last: Promise<void> = Promise.resolve();
+  return async () => {
+    const before = last;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    last = promise;
+    await before;
+    return resolve;
+  };
 }
 
 /** Returns the event with its snapshot. Undefined when the returns service no longer has the snapshot. */
@@ -67,6 +105,7 @@ const eventRows = rowsOf<Event>({
 
 /** Returns the events that this service has not handled yet. It sees only committed transactions. */
 async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<Event[]> {
+  if (events.length === 0) return [];
   const { rows } = await db.query<{ eventId: string }>(
     unnamed(sql`select c.event_id as "eventId" from consumed_events c
                   join ${eventRows('input', events)}
@@ -78,46 +117,13 @@ async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<
 }
 
 /**
- * Returns the events in order and in parts, with the snapshots that were too large for them. Reads only snapshots that
- * a subscription needs. A part ends when it has 8 MiB of snapshots.
- *
- * When a snapshot no longer exists, the event is returned without a snapshot. If a subscription needs the snapshot, the
- * event becomes a poison record.
- *
- * @throws the error of the read. After an outage the bus delivers the batch again; every other error makes the event
- *   poison.
- */
-export async function* withSnapshots(
-  tx: Queryable,
-  events: readonly Event[],
-  read: ReadSnapshot,
-): AsyncGenerator<readonly Event[]> {
-  const needed = await neededAmong(
-    tx,
-    events.filter((event) => event.snapshotOmitted),
-  );
-  let part: Event[] = [];
-  let usedBytes = 0;
-  for (const event of events) {
-    const whole = needed.has(event.eventId) ? await addSnapshot(event, read) : undefined;
-    if (whole?.snapshot) usedBytes += toBinary(ReturnSchema, whole.snapshot).length;
-    part.push(whole ?? event);
-    if (usedBytes < MAX_PART_BYTES) continue;
-    yield part;
-    part = [];
-    usedBytes = 0;
-  }
-  if (part.length > 0) yield part;
-}
-
-/**
  * Returns the ids of those of these events that at least one active subscription gets. The others need no snapshot.
  * Takes no lock, because a call to the returns service follows. When a subscription is created during that call, an
  * event for it has no snapshot, and the batch is tried again.
  */
-async function neededAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
+async function neededAmong(db: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
-  const { rows } = await tx.query<{ shopId: bigint; topic: string; trigger: string }>(
+  const { rows } = await db.query<{ shopId: bigint; topic: string; trigger: string }>(
     unnamed(sql`select distinct s.shop_id as "shopId", s.topic, s.trigger
                   from subscription_queues s
                   join ${shopTriggerRows('input', events)}

@@ -4,7 +4,7 @@ import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
-import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
+import { deliveriesOf, fanOut, lockQueues } from '../../fan-out/fan-out.ts';
 import { unloadQueues } from './ready-queues.ts';
 
 let db: TestDatabase;
@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-const AT = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
+const TODAY = new Date('2026-11-21T00:00:00Z');
 
 /** An empty queue. */
 async function newQueue() {
@@ -30,7 +30,8 @@ async function newQueue() {
     add: () =>
       inTransaction(db.pool, async (tx) => {
         const events = [sampleEvent('return.closed', shopId)];
-        await fanOut(tx, events, await lockQueues(tx, events), AT);
+        const queues = await lockQueues(tx, events);
+        await fanOut(tx, deliveriesOf(events, queues, TODAY), { offsetMs: 0 });
       }),
     unload: (pausedUntilMs: number | null = null) =>
       unloadQueues(db.pool, [{ ...queue, endpointId, pausedUntilMs }]),

@@ -8,7 +8,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 import { newestActive } from '../../../contract/versions.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { payloadIdOf } from '../../delivery-id.ts';
-import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
+import { deliveriesOf, fanOut, lockQueues } from '../../fan-out/fan-out.ts';
 import { eventKeyOf } from '../../fan-out/insert.ts';
 import { DELIVERY_SHARDS } from './queue-ref.ts';
 import { readDue } from './read-due.ts';
@@ -49,7 +49,8 @@ test('a delivery from memory equals a delivery read from the table', async () =>
   const { fresh } = await inTransaction(webhooks.db.pool, async (tx) => {
     const queues = await lockQueues(tx, [event]);
     const targets = await findTargets(tx, [event], SHARDS);
-    return fanOut(tx, [event], queues, { today: new Date(), offsetMs: 3_600_000, targets });
+    const deliveries = deliveriesOf([event], queues, new Date());
+    return fanOut(tx, deliveries, { offsetMs: 3_600_000, targets });
   });
   const [{ target, deliveries } = { target: undefined, deliveries: [] }] = fresh;
   expect(target).toMatchObject({ shopId, subscriptionId, wasEmpty: true });
@@ -89,7 +90,7 @@ test('a body that was stored before is read, because another release may have sh
   const { written, fresh } = await inTransaction(webhooks.db.pool, async (tx) => {
     const queues = await lockQueues(tx, [event]);
     const targets = await findTargets(tx, [event], SHARDS);
-    return fanOut(tx, [event], queues, { today, offsetMs: 0, targets });
+    return fanOut(tx, deliveriesOf([event], queues, today), { offsetMs: 0, targets });
   });
   expect({ written, fresh }).toEqual({ written: 1, fresh: [] });
 });

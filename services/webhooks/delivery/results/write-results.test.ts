@@ -8,7 +8,7 @@ import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
-import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
+import { deliveriesOf, fanOut, lockQueues } from '../../fan-out/fan-out.ts';
 import { NO_TIMING, type SendResult } from '../../sender/send-result.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
@@ -41,8 +41,9 @@ async function read(count: number): Promise<Due[]> {
   const subscriptionId = await newSubscription(db.pool, shopId);
   await inTransaction(db.pool, async (tx) => {
     const events = Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
-    const at = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
-    await fanOut(tx, events, await lockQueues(tx, events), at);
+    const queues = await lockQueues(tx, events);
+    const deliveries = deliveriesOf(events, queues, new Date('2026-11-21T00:00:00Z'));
+    await fanOut(tx, deliveries, { offsetMs: 0 });
   });
   await shards.rebalance();
   const { rows } = await db.pool.query<{ endpointId: bigint }>(
