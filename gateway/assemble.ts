@@ -58,7 +58,16 @@ export function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Pha
     ...(provider && keys && { signIn: { keys, provider } }),
   });
   const calls = limits.portalCalls;
-  const portal = createPortal({ ...common, settings: o, provider, limits: hourlyLimits, calls });
+  // Bodies of the portal and of sign-ins are small, so they get the time that headers get.
+  const bodyMs = o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs;
+  const portal = createPortal({
+    ...common,
+    settings: o,
+    provider,
+    limits: hourlyLimits,
+    calls,
+    bodyMs,
+  });
   const deps: AppDependencies = {
     ...common,
     mcp,
@@ -74,7 +83,7 @@ export function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Pha
     restLimit: limits.restLimit,
     restPerMinute: o.REST_PER_MINUTE,
     readiness: createReadiness(pool, phase),
-    signInBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
+    signInBodyMs: bodyMs,
     referenceSignIn: { authUrl: o.PARTNER_ISSUER, clientId: o.DOCS_OAUTH_CLIENT_ID },
   };
   return { deps, limits };

@@ -72,3 +72,57 @@ test('disconnected clients release their slots, each once', async () => {
     await until(async () => (await from('203.0.113.1')).status === 200);
   }
 });
+
+/** Sends a form of an address up to the middle of its body, in chunks, and returns the connection. */
+async function beginChunked(address: string): Promise<Socket> {
+  const head = [
+    'POST /oauth/token HTTP/1.1',
+    'Host: x',
+    `X-Forwarded-For: ${address}`,
+    'Content-Type: application/x-www-form-urlencoded',
+    'Transfer-Encoding: chunked',
+    '',
+    '1\r\na\r\n',
+  ];
+  const socket = connect(stack.under.gateway.port, '127.0.0.1');
+  socket.on('error', () => socket.destroy());
+  await once(socket, 'connect');
+  socket.write(head.join('\r\n'));
+  return socket;
+}
+
+describe('many addresses', () => {
+  /** More than a burst may have: four times the slots. */
+  const addresses = Array.from({ length: 40 }, (_, nth) => `203.0.113.${nth + 1}`);
+
+  test('that do not send their bodies leave the slots to others', async () => {
+    stack = await startSignInStack({ replicas: 1, MAX_REQUESTS_IN_FLIGHT: 8 });
+    for (const address of addresses) {
+      await begin('/oauth/token', address);
+      await begin('/oauth/token', address);
+      // Both are counted now: an address may have a quarter of the slots.
+      await until(async () => (await from(address)).status === 429);
+    }
+    expect((await from('198.51.100.1')).status).toBe(200);
+  });
+
+  test('that were rejected and do not send the rest leave the slots to others', async () => {
+    stack = await startSignInStack({
+      replicas: 1,
+      MAX_REQUESTS_IN_FLIGHT: 8,
+      TOKEN_PER_HOUR: 1,
+    });
+    const rejected = addresses.map(async (address) => {
+      await fetch(`${stack.baseUrl}/oauth/token`, {
+        method: 'POST',
+        headers: { 'x-forwarded-for': address },
+        body: new URLSearchParams({ grant_type: 'none' }),
+      });
+      const socket = await beginChunked(address);
+      const [response] = await once(socket, 'data');
+      expect(String(response)).toMatch(/^HTTP\/1\.1 429 /);
+    });
+    await Promise.all(rejected);
+    expect((await from('198.51.100.1')).status).toBe(200);
+  });
+});

@@ -1,20 +1,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
-import { loadRetryAfterS } from '../errors.ts';
+import { HttpError, loadRetryAfterS } from '../errors.ts';
+import { beforeHeaders } from './before-headers.ts';
+import { bodyArrived, closeUnlessReceived } from './body-arrived.ts';
+import { ClientGone } from './client-gone.ts';
+import { createConcurrentShare } from './concurrent-share.ts';
 import type { Exchange } from './exchange.ts';
-import type { InFlight } from './in-flight.ts';
-import { announcesBody } from './receive-body.ts';
+import type { InFlight, Slot } from './in-flight.ts';
+import { announcesBody, sendContinue } from './receive-body.ts';
 import { send } from './respond.ts';
 
 /** Maximum share of the slots for one IP address. */
 const ADDRESS_PART = 1 / 4;
 
+/** The slots of the requests that have one, for {@link receiveForm}. */
+const slots = new WeakMap<IncomingMessage, Slot>();
+
 /**
  * Bounds the in-flight requests of the sign-in, in total and for each IP address. Above the bound a request gets an
- * OAuth error (RFC 6749, 4.1.2.1).
+ * OAuth error (RFC 6749, 4.1.2.1). A request occupies its slot while this process works for it, but not while it waits
+ * for the client.
  *
- * @param bodyMs time limit for a body, which is always small. After it, the connection is closed, because a request
- *   occupies a slot until its body has arrived.
+ * @param bodyMs time limit for a body, which is always small. After it, the connection is closed.
  */
 export function boundSignIn(
   inFlight: InFlight,
@@ -22,19 +29,7 @@ export function boundSignIn(
   bodyMs: number,
 ): RequestHandler {
   const maxOfAddress = Math.max(1, Math.floor(inFlight.sizeOf('signIn') * ADDRESS_PART));
-  const byAddress = new Map<string, number>();
-  /** Counts a request of an address until its response closes. Returns false when the address has too many. */
-  const count = (address: string, res: ServerResponse): boolean => {
-    const used = byAddress.get(address) ?? 0;
-    if (used >= maxOfAddress) return false;
-    byAddress.set(address, used + 1);
-    res.once('close', () => {
-      const left = (byAddress.get(address) ?? 0) - 1;
-      if (left > 0) byAddress.set(address, left);
-      else byAddress.delete(address);
-    });
-    return true;
-  };
+  const count = createConcurrentShare(maxOfAddress);
 
   return async (req, res, next) => {
     const exchange = exchangeOf(res);
@@ -45,20 +40,32 @@ export function boundSignIn(
     const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
     if (!slot) return reject(req, res, 503);
     if (res.closed) return slot.release();
+    slots.set(req, slot);
+    // A rejected request is open for seconds after its response, while the rest of its body is discarded.
+    beforeHeaders(res, () => slot.release());
     res.once('close', () => slot.release());
     if (announcesBody(req)) closeUnlessReceived(req, res, bodyMs);
     next();
   };
 }
 
-/** Closes the connection if the body does not arrive in time. */
-function closeUnlessReceived(req: IncomingMessage, res: ServerResponse, ms: number): void {
-  const timer = setTimeout(() => {
-    // If the response has begun, its end closes the connection.
-    if (!req.complete && !res.headersSent) req.socket.destroy();
-  }, ms);
-  res.once('close', () => clearTimeout(timer));
-}
+/**
+ * Waits for the body of a sign-in request, without a slot. Sends `100 Continue` if the client waits for it. In each
+ * route it is directly before the handler that reads the body, so that earlier handlers can reject the request before
+ * the client sends its body.
+ */
+export const receiveForm: RequestHandler = async (req, res, next) => {
+  sendContinue(req, res);
+  const slot = slots.get(req);
+  try {
+    await slot?.during(() => bodyArrived(req));
+  } catch (error) {
+    if (error instanceof ClientGone) return;
+    if (!(error instanceof HttpError)) throw error;
+    return reject(req, res, 503);
+  }
+  next();
+};
 
 const MESSAGES = {
   429: 'There are too many requests of this address at the moment. Try again shortly.',

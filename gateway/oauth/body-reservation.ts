@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import { HttpError } from '../errors.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
-import { announcesBody, sendContinue } from '../http/receive-body.ts';
+import { announcesBody } from '../http/receive-body.ts';
 import { send } from '../http/respond.ts';
 
 /** Maximum size of a request body of the sign-in endpoints, after decompression. Bytes. */
@@ -36,12 +36,3 @@ export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHand
     next();
   };
 }
-
-/**
- * Sends `100 Continue` if the client waits for it. In each route it is directly before the handler that reads the body,
- * so that earlier handlers can reject the request before the client sends its body.
- */
-export const continueBody: RequestHandler = (req, res, next) => {
-  sendContinue(req, res);
-  next();
-};

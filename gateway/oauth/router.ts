@@ -1,8 +1,9 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import { messageError } from '../../services/contract/public-errors.ts';
 import { HttpError } from '../errors.ts';
+import { receiveForm } from '../http/bound-sign-in.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
-import { continueBody, reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
+import { reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
 import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
@@ -49,7 +50,7 @@ function registration(router: Router, o: OAuthDependencies): void {
     before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.register,
-      continueBody,
+      receiveForm,
       express.text({ type: () => true, limit: SIGN_IN_BODY_BYTES_MAX, defaultCharset: 'utf-8' }),
       sendJson(201, (body) => clientMetadata(o.clients, parseRequest(String(body ?? '')))),
     ],

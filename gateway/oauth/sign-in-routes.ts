@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, Router } from 'express';
 import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
+import { receiveForm } from '../http/bound-sign-in.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { queryOf } from '../http/query.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
-import { continueBody } from './body-reservation.ts';
 import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { failurePage, isUnavailable } from './failure-page.ts';
@@ -78,7 +78,7 @@ function formRoutes(
   // Count the request before its body is read.
   const form = [
     signInPages,
-    continueBody,
+    receiveForm,
     express.urlencoded({ extended: false, limit: FORM_LIMIT }),
   ];
   endpoint(router, '/oauth/sign-in/:uid', {
@@ -143,8 +143,12 @@ function dataRoutes(
     before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.token,
-      continueBody,
-      dataHandler((req, res) => parts.forward(req, res, '/oauth/token')),
+      receiveForm,
+      dataHandler((req, res) => {
+        // Errors are JSON for every client (RFC 6749, 5.2). oidc-provider would send a page to one that prefers HTML.
+        req.headers.accept = 'application/json';
+        return parts.forward(req, res, '/oauth/token');
+      }),
     ],
   });
   const revoke = createRevocation({ ...o, keys: config.keys });
@@ -152,7 +156,7 @@ function dataRoutes(
     before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.revoke,
-      continueBody,
+      receiveForm,
       express.urlencoded({ extended: false, limit: FORM_LIMIT }),
       dataHandler(async (req, res) => {
         const [token, clientId] = [field(req, 'token'), field(req, 'client_id')];

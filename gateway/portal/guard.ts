@@ -7,6 +7,9 @@ import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
+import { bodyArrived, closeUnlessReceived } from '../http/body-arrived.ts';
+import { ClientGone } from '../http/client-gone.ts';
+import { createConcurrentShare } from '../http/concurrent-share.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight } from '../http/in-flight.ts';
@@ -24,6 +27,9 @@ const SHOP_HEADER = 'portal-shop';
  */
 const NO_SESSION_HEADER = 'portal-no-session';
 
+/** Maximum share of the slots for one user. */
+const USER_PART = 1 / 4;
+
 export interface GuardParts {
   readonly sessions: PortalSessions;
   readonly sessionCookie: SessionCookie;
@@ -34,6 +40,8 @@ export interface GuardParts {
   readonly publicUrl: string;
   readonly calls: LeasedLimit;
   readonly callsPerMinute: number;
+  /** Time limit for the body of a call. After it, the connection is closed. Milliseconds. */
+  readonly bodyMs: number;
   readonly exchangeOf: (res: ServerResponse) => Exchange;
   readonly calendar: () => Date;
   /** Accepted requests. */
@@ -48,6 +56,7 @@ export interface GuardParts {
  */
 export function portalGuard(o: GuardParts): RequestHandler {
   const ownOrigin = new URL(o.publicUrl).origin;
+  const count = createConcurrentShare(Math.floor(o.inFlight.sizeOf('portal') * USER_PART));
   return async (req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     const exchange = o.exchangeOf(res);
@@ -78,6 +87,11 @@ export function portalGuard(o: GuardParts): RequestHandler {
         const text = `Too many requests. Try again in ${retryAfterS} s.`;
         return reject(res, { status: 429, code: Code.ResourceExhausted, text, retryAfterS });
       }
+      if (res.closed) return;
+      if (!count(String(session.userId), res)) return reject(res, tooManyAtOnce());
+      // Before the slot, so that a body that does not arrive takes none of the slots that all shops share.
+      closeUnlessReceived(req, res, o.bodyMs);
+      await bodyArrived(req);
       const slot = await o.inFlight.enter('portal', exchange).catch(() => undefined);
       if (!slot) return reject(res, unavailable());
       if (res.closed) return slot.release();
@@ -85,6 +99,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
       o.accepted.set(req, callFor(o, { req, session, exchange }));
       next();
     } catch (error) {
+      if (error instanceof ClientGone) return;
       if (!cannotReadSession(error)) throw error;
       reject(res, unavailable());
     }
@@ -105,6 +120,10 @@ function refusalOf(
     return { status: 404, code: Code.Unimplemented, text: 'There is no such method.' };
   }
   exchange.operation = `portal${req.path}`;
+  // Connect makes a URL of it.
+  if (!URL.canParse(`http://${req.headers.host}`)) {
+    return { status: 400, code: Code.InvalidArgument, text: 'The Host header is not valid.' };
+  }
   if (isSameOrigin(req, ownOrigin)) return undefined;
   exchange.rejection = { reason: 'origin' satisfies RejectionReason };
   const text = "Only the portal's own page may call this.";
@@ -171,6 +190,11 @@ interface Refusal {
 function unavailable(): Refusal {
   const text = 'The service is not available at the moment. Try again in a few seconds.';
   return { status: 503, code: Code.Unavailable, text, retryAfterS: 1 };
+}
+
+function tooManyAtOnce(): Refusal {
+  const text = 'Too many requests of yours are open at the same time. Try again in a second.';
+  return { status: 429, code: Code.ResourceExhausted, text, retryAfterS: 1 };
 }
 
 /** Answers as the Connect protocol does (Connect, Error End-Stream: unary errors are JSON). */

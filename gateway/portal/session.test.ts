@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SessionService } from '../../proto/gen/rms/portal/v1/session_pb.ts';
@@ -211,6 +213,22 @@ describe('calls that are refused before their body is read', () => {
   test('an API key and an assistant token are no session', async () => {
     const headers = { 'x-authorization': under.key, authorization: `Bearer ${under.key}` };
     expect((await post({ ...headers, 'sec-fetch-site': 'same-origin' })).status).toBe(401);
+  });
+
+  test('with a Host header from which no URL can be made', async () => {
+    const { secret } = await owner();
+    const call = request(getUrl(), {
+      method: 'POST',
+      headers: {
+        cookie: `rms_portal=${secret}`,
+        'sec-fetch-site': 'same-origin',
+        'content-type': 'application/json',
+        'connect-protocol-version': '1',
+        host: 'x:99999',
+      },
+    });
+    const [response] = await once(call.end('{}'), 'response');
+    expect(response.resume().statusCode).toBe(400);
   });
 
   test('as GET, as gRPC, without the protocol header, at an unknown method, or with a large body', async () => {

@@ -1,6 +1,10 @@
+import { Code, ConnectError, createClient } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
 import { expect, jest, test } from '@jest/globals';
+import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { currentCaller, forCaller } from './caller.ts';
 import { databaseProbe } from './health.ts';
+import { startLiveness } from './liveness.ts';
 import type { Queryable } from './postgres.ts';
 
 /** A database that counts its queries and returns what the test sets. */
@@ -59,4 +63,13 @@ test('a database that hangs is not ready after two seconds', async () => {
   } finally {
     jest.useRealTimers();
   }
+});
+
+test('a check, which needs no token, cannot be large', async () => {
+  const server = await startLiveness({ port: 0 });
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.port}` });
+  const check = createClient(Health, transport).check({ service: 'x'.repeat(5_000) });
+  const error = await check.catch((thrown: unknown) => ConnectError.from(thrown));
+  expect(error).toMatchObject({ code: Code.ResourceExhausted });
+  await server.stop();
 });

@@ -13,6 +13,9 @@ const PROBE_TIMEOUT_MS = 2_000;
 /** For this time, the probes of all clients share the result of one query. Milliseconds. */
 const PROBE_CACHE_MS = 250;
 
+/** Maximum size of a request, which needs no token. It has only the name of a service. Bytes. */
+const REQUEST_MAX_BYTES = 4_096;
+
 /**
  * Serves the standard gRPC health service: for each service of this server by its name, and for the whole server ("").
  *
@@ -22,13 +25,17 @@ const PROBE_CACHE_MS = 250;
  */
 export function healthRoutes(services: readonly string[], isReady: () => Promise<boolean>) {
   return (router: ConnectRouter): void => {
-    router.rpc(Health.method.check, async ({ service }) => {
-      if (service !== '' && !services.includes(service)) {
-        throw new ConnectError('unknown service', Code.NotFound);
-      }
-      const ready = await isReady().catch(() => false);
-      return { status: ready ? Status.SERVING : Status.NOT_SERVING };
-    });
+    router.rpc(
+      Health.method.check,
+      async ({ service }) => {
+        if (service !== '' && !services.includes(service)) {
+          throw new ConnectError('unknown service', Code.NotFound);
+        }
+        const ready = await isReady().catch(() => false);
+        return { status: ready ? Status.SERVING : Status.NOT_SERVING };
+      },
+      { readMaxBytes: REQUEST_MAX_BYTES },
+    );
   };
 }
 

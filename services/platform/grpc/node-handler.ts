@@ -1,5 +1,6 @@
-import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
 import { Code, ConnectError, createConnectRouter } from '@connectrpc/connect';
+import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
 import {
   type ConnectNodeAdapterOptions,
   compressionBrotli,
@@ -14,11 +15,14 @@ export type NodeHandlerOptions = Omit<
 > & {
   /** Called when a response could not be sent and its caller is still connected. */
   readonly onSendFailed: (rpc: string, error: unknown) => void;
+  /** Time limit for the request of a unary call. After it, the call ends. Milliseconds. */
+  readonly requestMs: number;
 };
 
 /**
  * Replaces `connectNodeAdapter` of the library, which prints to standard error when a caller disconnects during a
- * response. This handler does not print.
+ * response. This handler does not print. It also ends calls whose caller does not complete the request, or has not
+ * completed it when the response is sent.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({
@@ -31,17 +35,54 @@ export function createNodeHandler(o: NodeHandlerOptions) {
   return (req: Http2ServerRequest, res: Http2ServerResponse): void => {
     const [path = ''] = req.url.split('?', 1);
     const handler = handlers.get(path);
-    if (!handler) {
-      res.writeHead(404);
-      res.end();
-      return;
-    }
-    handler(universalRequestFromNodeRequest(req, res, undefined, undefined))
-      .then((response) => universalResponseToNodeResponse(response, res))
+    if (!handler) return respond(res, 404);
+    const request = requestOf(req, res);
+    if (!request) return respond(res, 400);
+    if (handler.method.methodKind === 'unary') endUnlessReceived(req, res, o.requestMs);
+    handler(request)
+      .then((response) => {
+        closeAfterResponse(req, res);
+        return universalResponseToNodeResponse(response, res);
+      })
       .catch((error: unknown) => {
         const isDisconnected =
           res.stream.destroyed || ConnectError.from(error).code === Code.Aborted;
         if (!isDisconnected) o.onSendFailed(handler.requestPath, error);
       });
   };
+}
+
+/** Returns undefined for a request whose authority is not part of a URL, for example because of its port. */
+function requestOf(
+  req: Http2ServerRequest,
+  res: Http2ServerResponse,
+): UniversalServerRequest | undefined {
+  try {
+    return universalRequestFromNodeRequest(req, res, undefined, undefined);
+  } catch {
+    return undefined;
+  }
+}
+
+function respond(res: Http2ServerResponse, status: number): void {
+  res.writeHead(status);
+  res.end();
+}
+
+/** Ends the stream if the request does not arrive in time. Otherwise it would hold a permit and memory for ever. */
+function endUnlessReceived(req: Http2ServerRequest, res: Http2ServerResponse, ms: number): void {
+  const timer = setTimeout(() => {
+    if (!req.complete) res.stream.close(constants.NGHTTP2_CANCEL);
+  }, ms);
+  res.stream.once('close', () => clearTimeout(timer));
+}
+
+/**
+ * Closes the stream when the response is sent, also if the caller has not completed the request (RFC 9113, 8.1). Node
+ * does not do this for a response with trailers, so the stream would stay open until the connection closes.
+ */
+function closeAfterResponse(req: Http2ServerRequest, res: Http2ServerResponse): void {
+  res.stream.once('finish', () => {
+    if (!req.complete) res.stream.close(constants.NGHTTP2_NO_ERROR);
+  });
 }

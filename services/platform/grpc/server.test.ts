@@ -1,11 +1,13 @@
 import { once } from 'node:events';
+import http2 from 'node:http2';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { expect, test } from '@jest/globals';
+import { ConnectError, Code } from '@connectrpc/connect';
+import { describe, expect, test } from '@jest/globals';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { actor, cart, failure, identity } from '../../../test/kit/services/rpc-bench.ts';
 import { isUnavailable } from '../errors.ts';
 import { createServiceClient } from './client.ts';
-import { startGrpcServer } from './server.ts';
+import { type ServerOptions, startGrpcServer } from './server.ts';
 
 test('a hanging call gets a signal at the stop, and is cut off after the time limit', async () => {
   let entered: () => void = () => {};
@@ -81,4 +83,54 @@ test('a connection ends at its age, and no call is lost or repeated because of i
   close();
   counting.close();
   await server.stop();
+});
+
+describe('a caller of HTTP/2 without a library', () => {
+  const path = '/rms.carts.v1.CartsService/GetCart';
+  const head = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+  const rejected = async () => {
+    throw new ConnectError('no token', Code.Unauthenticated);
+  };
+  const startCarts = (o: Pick<ServerOptions, 'admit' | 'requestMs'>) =>
+    startGrpcServer({
+      port: 0,
+      ...o,
+      routes: (router) => void router.service(CartsService, { getCart: () => ({}) }),
+    });
+
+  test.each(['x:99999', '[', 'a%b', '[fe80::1%eth0]'])(
+    'whose authority is %s gets 400, and the server continues',
+    async (authority) => {
+      const server = await startCarts({ admit: rejected });
+      const session = http2.connect(`http://127.0.0.1:${server.port}`);
+      const odd = session.request({ ...head, ':authority': authority }).end();
+      const [headers] = await once(odd, 'response');
+      expect(headers[':status']).toBe(400);
+      const call = session.request(head).end();
+      const [response] = await once(call.resume(), 'response');
+      expect(response['grpc-status']).toBe('16');
+      session.destroy();
+      await server.stop();
+    },
+  );
+
+  test('who does not complete a rejected request leaves no stream open', async () => {
+    const server = await startCarts({ admit: rejected });
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    const call = session.request(head, { endStream: false });
+    await once(call.resume(), 'close');
+    expect(call.rstCode).toBe(http2.constants.NGHTTP2_NO_ERROR);
+    session.destroy();
+    await server.stop();
+  });
+
+  test('who does not complete an accepted request is cut off after the time limit', async () => {
+    const server = await startCarts({ requestMs: 50 });
+    const session = http2.connect(`http://127.0.0.1:${server.port}`);
+    const call = session.request(head, { endStream: false });
+    await once(call.resume(), 'close');
+    expect(call.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
+    session.destroy();
+    await server.stop();
+  });
 });

@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly drainMs?: number;
   /** Approximate maximum age of a connection; five minutes by default. Milliseconds. */
   readonly maxAgeMs?: number;
+  /** Time limit for the request of a unary call; 30 s by default. Milliseconds. */
+  readonly requestMs?: number;
   /** Absent when connections are plain text. */
   readonly tls?: GrpcTls;
   readonly logger?: Pick<Logger, 'error'>;
@@ -52,11 +54,23 @@ const AGE_SPREAD = 0.2;
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 
+/** Time limit for the request of a unary call. The largest one, 33 MiB, arrives in much less. Milliseconds. */
+const REQUEST_MS = 30_000;
+
+/**
+ * Maximum number of open calls of a connection. It is a multiple of `MAX_CALLS_IN_FLIGHT`, so that a caller learns that
+ * the process is overloaded. It bounds what a caller without a token can leave open. Further calls wait at the caller.
+ */
+const CALLS_OF_CONNECTION = 4_000;
+
 /** Starts a gRPC server over HTTP/2, with TLS if it is configured. */
 export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> {
   const overdue = new AbortController();
   const server = createHttp2Server(
-    { maxSessionMemory: SESSION_MEMORY_MB },
+    {
+      maxSessionMemory: SESSION_MEMORY_MB,
+      settings: { maxConcurrentStreams: CALLS_OF_CONNECTION },
+    },
     o.tls,
     createNodeHandler({
       routes: o.routes,
@@ -68,6 +82,7 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
       // Never compress. Inside a cluster, gzip costs more than the bytes that it saves.
       compressMinBytes: MAX_MESSAGE_BYTES,
       shutdownSignal: overdue.signal,
+      requestMs: o.requestMs ?? REQUEST_MS,
       onSendFailed: (rpc, error) => o.logger?.error({ err: error, rpc }, 'rpc response not sent'),
       ...(o.admit && { requestGate: o.admit }),
     }),
