@@ -91,23 +91,35 @@ describe('the callback from the identity provider', () => {
     expect(decodeJwt(String(body.access_token)).sub).toBe(String(one.userId));
   });
 
-  test('reports an access_denied of the identity provider to the app', async () => {
+  /** Begins a sign-in, and returns the page after this error of the identity provider. */
+  async function afterError(error: string) {
     const browser = new Browser();
     const begun = stack.begin();
     const shown = await toPassword(await stack.newPerson(), begun, browser);
     expect(shown.url.origin).toBe(stack.issuer);
     const upstream = await browserLocation(browser, begun);
-    const state = new URL(upstream).searchParams.get('state');
-    const denied = new URL(`${stack.baseUrl}/oauth/callback`);
-    denied.search = String(
-      new URLSearchParams({ error: 'access_denied', state: state ?? '', iss: stack.issuer }),
-    );
-    const response = await browser.open(denied, REDIRECT);
+    const state = new URL(upstream).searchParams.get('state') ?? '';
+    const failed = new URL(`${stack.baseUrl}/oauth/callback`);
+    failed.search = String(new URLSearchParams({ error, state, iss: stack.issuer }));
+    return { begun, response: await browser.open(failed, REDIRECT) };
+  }
+
+  test('reports an access_denied of the identity provider to the app', async () => {
+    const { begun, response } = await afterError('access_denied');
     expect(Object.fromEntries(response.url.searchParams)).toMatchObject({
       error: 'access_denied',
       state: begun.state,
     });
   });
+
+  test.each(['temporarily_unavailable', 'server_error'])(
+    'says to connect again after %s of the identity provider',
+    async (error) => {
+      const { response } = await afterError(error);
+      expect(response.status).toBe(503);
+      expect(response.text).toContain('connect again');
+    },
+  );
 
   /** Sends the form again, and returns the URL of the redirect. */
   async function browserLocation(browser: Browser, begun: Begun): Promise<string> {

@@ -101,6 +101,8 @@ async function afterFailure(
     return redirectToProvider(o, { req, request }, { ...sent, prompts });
   }
   if (failure.isTooWeak) return o.pages.tooWeak(request);
+  // The user did not deny anything, so the page says to connect again, and the app gets no `access_denied`.
+  if (failure.isProviderError) throw failure;
   return failure.isDenied ? deny(o.requests, sent.uid, 'the sign-in was denied') : ended();
 }
 

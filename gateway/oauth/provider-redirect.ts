@@ -42,7 +42,8 @@ export interface SignInContext {
 
 /**
  * Redirects the browser to the identity provider. It does the same work for known and unknown addresses, so that the
- * response does not reveal which addresses exist.
+ * response does not reveal which addresses exist. Only an address with several shops can be recognised: the interface
+ * wants its shop form before the sign-in.
  */
 export async function redirectToProvider(
   o: SignInContext,

@@ -80,11 +80,16 @@ export class IdentityProviderUnavailable extends Error {
   override readonly name = 'IdentityProviderUnavailable';
 }
 
+/** The error codes of an identity provider that has an error of its own (RFC 6749, 4.1.2.1). */
+const PROVIDER_ERRORS: readonly string[] = ['server_error', 'temporarily_unavailable'];
+
 /** The sign-in at the identity provider failed. */
 export class SignInFailed extends Error {
   override readonly name = 'SignInFailed';
-  /** The identity provider returned an OAuth error, for example because the user cancelled. */
+  /** The identity provider returned another OAuth error, for example because the user cancelled. */
   readonly isDenied: boolean;
+  /** The identity provider says that it cannot answer at the moment. */
+  readonly isProviderError: boolean;
   /** The error is `invalid_request`, for example because the provider does not support a prompt. */
   readonly isInvalidRequest: boolean;
   /** The user signed in, but not recently enough, or with none of the required methods. */
@@ -94,9 +99,10 @@ export class SignInFailed extends Error {
 
   constructor(cause: unknown) {
     super('the sign-in at the identity provider failed', { cause });
-    this.isDenied = cause instanceof oidc.AuthorizationResponseError;
-    this.isInvalidRequest =
-      cause instanceof oidc.AuthorizationResponseError && cause.error === 'invalid_request';
+    const code = cause instanceof oidc.AuthorizationResponseError ? cause.error : undefined;
+    this.isProviderError = code !== undefined && PROVIDER_ERRORS.includes(code);
+    this.isDenied = code !== undefined && !this.isProviderError;
+    this.isInvalidRequest = code === 'invalid_request';
     this.isTooWeak = cause instanceof WeakAuthentication;
     this.reason = errorNames(cause);
   }

@@ -13,6 +13,11 @@ const MESSAGES = {
     title: 'You did not sign in',
     text: 'The sign-in was cancelled. Open the portal to sign in.',
   },
+  providerError: {
+    status: 503,
+    title: 'The page where you sign in does not answer',
+    text: 'It reported an error of its own. Open the portal and sign in again in a moment.',
+  },
   tooWeak: {
     status: 403,
     title: 'A fresh or stronger sign-in is needed',

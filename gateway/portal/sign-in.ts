@@ -95,6 +95,7 @@ export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
         'sign-in to the portal failed at the identity provider',
       );
       if (identity.isTooWeak) return signInMessage('tooWeak');
+      if (identity.isProviderError) return signInMessage('providerError');
       return signInMessage(identity.isDenied ? 'denied' : 'ended');
     },
   };
