@@ -94,6 +94,35 @@ describe('a key whose send hangs or fails', () => {
   });
 });
 
+test('a rejected key with more waiting bytes than a page may have is sent page by page', async () => {
+  const memory = rememberingBus();
+  const [large = '', other = ''] = keysOfShard(2);
+  const snapshot = new Uint8Array(1_000);
+  const publisher = publisherOn(database.pool, memory.bus, { events: 10, bytes: 2_500 });
+  memory.control.before = async ([record]) => {
+    if (record?.key === large) throw new Error('refused');
+  };
+  for (let revision = 1n; revision <= 6n; revision += 1n) {
+    await appendTo(database.pool, { ...testEvent(large, revision), snapshot });
+  }
+  await append(other);
+  // The relay has read all events when the last one is published.
+  while (memory.keys().length === 0) {
+    publisher.notify([SHARD]);
+    await publisher.step(true);
+    await publisher.finished();
+  }
+  expect(memory.keys()).toEqual([other]);
+  memory.control.before = async () => {};
+  advanceClock(1_000);
+  for (let page = 0; page < 6; page += 1) {
+    await publisher.step(true);
+    await publisher.finished();
+  }
+  expect(memory.revisions(large)).toEqual([1n, 2n, 3n, 4n, 5n, 6n]);
+  expect(await depth()).toBe(0);
+});
+
 test('later events of a key wait for a rejected one', async () => {
   const memory = rememberingBus();
   const [key = ''] = keysOfShard(1);

@@ -249,36 +249,46 @@ export class OutboxShard {
    * Forgets waiting positions whose events were not found: an older release has published them, or the partition of
    * their day was dropped.
    */
-  #dropMissing(retry: readonly bigint[], { events, isCut }: ShardPage): void {
+  #dropMissing(retry: readonly bigint[], page: ShardPage): void {
+    const { events } = page;
     const found = new Set(events.map(({ position }) => position));
-    const last = events.at(-1)?.position ?? 0n;
     for (const position of retry) {
-      if (!found.has(position) && !(isCut && position > last)) this.#waiting.delete(position);
+      if (!found.has(position) && !isBehind(page, position)) this.#waiting.delete(position);
     }
   }
 
-  #send({ events }: ShardPage, now: number): readonly Sending[] {
+  /**
+   * Returns what must be sent now. A key is blocked while it is in flight, and while an earlier event of it waits that is
+   * not in the page. Events behind the page block nothing: they are later than all events of the page.
+   */
+  #send(page: ShardPage, now: number): readonly Sending[] {
+    const { events } = page;
     const found = new Set(events.map(({ position }) => position));
     const blocked = new Set(this.#sending.keys());
     for (const [position, key] of this.#waiting) {
-      if (key !== undefined && !found.has(position)) blocked.add(key);
+      if (key !== undefined && !found.has(position) && !isBehind(page, position)) blocked.add(key);
     }
     for (const { position, record } of events) this.#waiting.set(position, record.key);
     const byKey = Map.groupBy(events, ({ record }) => record.key);
     const free = [...byKey].filter(([key]) => !blocked.has(key));
-    const page = { left: free.length, until: now + HANG_MS };
-    this.#page = page;
+    const sent = { left: free.length, until: now + HANG_MS };
+    this.#page = sent;
     for (const [key, ofKey] of free) {
       this.#sending.set(
         key,
         ofKey.reduce((total, { bytes }) => total + bytes, 0),
       );
     }
-    return free.map(([key, ofKey]) => ({ key, events: ofKey, page }));
+    return free.map(([key, ofKey]) => ({ key, events: ofKey, page: sent }));
   }
 
   #end(key: string, page: { left: number }): void {
     this.#sending.delete(key);
     page.left -= 1;
   }
+}
+
+/** Whether the page was cut before this position. */
+function isBehind({ events, isCut }: ShardPage, position: bigint): boolean {
+  return isCut && position > (events.at(-1)?.position ?? 0n);
 }

@@ -14,7 +14,10 @@ const EVERY_MS = 60_000;
  * next sweep. Milliseconds.
  */
 const MIN_INTERVAL_MS = 50_000;
-/** The pauses before an event is published again: five within two and a half hours. Milliseconds. */
+/**
+ * The pauses after each time that an event is published again: five times within an hour and a half. The last pause ends
+ * with nothing, because there is no sixth time. Milliseconds.
+ */
 const PAUSES_MS = [1, 4, 16, 64, 64].map((minutes) => minutes * 60_000);
 
 /**
