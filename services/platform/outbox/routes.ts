@@ -10,8 +10,10 @@ import { SHARDS } from './append.ts';
 import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';
 import { eventsAt } from './store.ts';
 
-/** Maximum number of positions in one call. The service reads their events, each as large as the bus allows. */
+/** Maximum number of positions in one call. */
 export const MAX_AGAIN = 200;
+/** Maximum number of events that are read at once. Each may be as large as the bus allows. */
+const PART = 20;
 
 const again = z.object({
   positions: z
@@ -33,18 +35,31 @@ export function eventsRoutes(o: {
       return { events: [...page.events], nextCursor: page.next.join('.'), more: page.isMore };
     },
     async publishAgain(request) {
-      const events = await eventsAt(o.pool, parseInput(again, request).positions);
-      const records = events.map(({ record }) => record);
-      try {
-        if (records.length > 0) await o.bus.publish(o.topic, records);
-      } catch (error) {
-        o.logger.warn({ err: error, topic: o.topic }, 'events not published again');
-        throw new ConnectError('the event bus may lack some of these events', Code.Unavailable);
-      }
-      return { published: records.length };
+      const { positions } = parseInput(again, request);
+      // In order, so that events of one key keep theirs.
+      const rest = positions.toSorted((a, b) => (a < b ? -1 : 1));
+      let published = 0;
+      while (rest.length > 0) published += await publishPart(o, rest.splice(0, PART));
+      return { published };
     },
   };
   return (router) => router.service(EventsService, handlers);
+}
+
+/** Publishes the events at these positions again. Returns their number. */
+async function publishPart(
+  o: Parameters<typeof eventsRoutes>[0],
+  positions: readonly bigint[],
+): Promise<number> {
+  const events = await eventsAt(o.pool, positions);
+  const records = events.map(({ record }) => record);
+  try {
+    if (records.length > 0) await o.bus.publish(o.topic, records);
+  } catch (error) {
+    o.logger.warn({ err: error, topic: o.topic }, 'events not published again');
+    throw new ConnectError('the event bus may lack some of these events', Code.Unavailable);
+  }
+  return records.length;
 }
 
 /** Parses a cursor. @throws DomainError INVALID_ARGUMENT for a text that ListPublished did not return. */

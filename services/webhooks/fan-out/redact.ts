@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
-import { rangeOfEvent } from '../delivery-id.ts';
+import { raw, rowsOf, sql, unnamed } from '../../platform/sql.ts';
+import { dayOf, rangeOfDay, rangeOfEvent } from '../delivery-id.ts';
 import { bodyWithoutCustomer } from './shape.ts';
 
 /**
@@ -88,13 +88,18 @@ async function deleteResponses(
   shopId: bigint,
   payloadIds: readonly string[],
 ): Promise<void> {
-  await tx.query(
-    unnamed(sql`
+  // One statement for each day, as in `recordStatement`.
+  for (const [day, ids] of Map.groupBy(payloadIds, (id) => dayOf(id).getTime())) {
+    const { first, end } = rangeOfDay(new Date(day));
+    await tx.query(
+      unnamed(sql`
       update attempts a set response_excerpt = '', response_headers = ''
-        from ${payloadRows('p', payloadIds)}
+        from ${payloadRows('p', ids)}
        where a.shop_id = ${shopId} and a.delivery_id between p.first and p.last
+         and ${raw(`a.delivery_id >= '${first}' and a.delivery_id < '${end}'`)}
          and (a.response_excerpt <> '' or a.response_headers <> '')`),
-  );
+    );
+  }
 }
 
 async function shapeAgain(tx: Queryable, shopId: bigint, id: string): Promise<void> {
