@@ -98,10 +98,11 @@ describe('many addresses', () => {
   test('that do not send their bodies leave the slots to others', async () => {
     stack = await startSignInStack({ replicas: 1, MAX_REQUESTS_IN_FLIGHT: 8 });
     for (const address of addresses) {
-      await begin('/oauth/token', address);
-      await begin('/oauth/token', address);
-      // Both are counted now: an address may have a quarter of the slots.
-      await until(async () => (await from(address)).status === 429);
+      await until(async () => {
+        if ((await from(address)).status === 429) return true;
+        await begin('/oauth/token', address);
+        return false;
+      });
     }
     expect((await from('198.51.100.1')).status).toBe(200);
   });
@@ -112,7 +113,7 @@ describe('many addresses', () => {
       MAX_REQUESTS_IN_FLIGHT: 8,
       TOKEN_PER_HOUR: 1,
     });
-    const rejected = addresses.map(async (address) => {
+    for (const address of addresses) {
       await fetch(`${stack.baseUrl}/oauth/token`, {
         method: 'POST',
         headers: { 'x-forwarded-for': address },
@@ -121,8 +122,7 @@ describe('many addresses', () => {
       const socket = await beginChunked(address);
       const [response] = await once(socket, 'data');
       expect(String(response)).toMatch(/^HTTP\/1\.1 429 /);
-    });
-    await Promise.all(rejected);
+    }
     expect((await from('198.51.100.1')).status).toBe(200);
   });
 });

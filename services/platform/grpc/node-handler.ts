@@ -21,8 +21,7 @@ export type NodeHandlerOptions = Omit<
 
 /**
  * Replaces `connectNodeAdapter` of the library, which prints to standard error when a caller disconnects during a
- * response. This handler does not print. It also ends calls whose caller does not complete the request, or has not
- * completed it when the response is sent.
+ * response. This handler does not print. It also ends calls whose callers do not complete the request.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({
@@ -40,10 +39,7 @@ export function createNodeHandler(o: NodeHandlerOptions) {
     if (!request) return respond(res, 400);
     if (handler.method.methodKind === 'unary') endUnlessReceived(req, res, o.requestMs);
     handler(request)
-      .then((response) => {
-        closeAfterResponse(req, res);
-        return universalResponseToNodeResponse(response, res);
-      })
+      .then((response) => universalResponseToNodeResponse(response, res))
       .catch((error: unknown) => {
         const isDisconnected =
           res.stream.destroyed || ConnectError.from(error).code === Code.Aborted;
@@ -75,14 +71,4 @@ function endUnlessReceived(req: Http2ServerRequest, res: Http2ServerResponse, ms
     if (!req.complete) res.stream.close(constants.NGHTTP2_CANCEL);
   }, ms);
   res.stream.once('close', () => clearTimeout(timer));
-}
-
-/**
- * Closes the stream when the response is sent, also if the caller has not completed the request (RFC 9113, 8.1). Node
- * does not do this for a response with trailers, so the stream would stay open until the connection closes.
- */
-function closeAfterResponse(req: Http2ServerRequest, res: Http2ServerResponse): void {
-  res.stream.once('finish', () => {
-    if (!req.complete) res.stream.close(constants.NGHTTP2_NO_ERROR);
-  });
 }

@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
+import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { advanceClock, restoreClock, stopClock } from '../../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
@@ -97,7 +99,7 @@ describe('a key whose send hangs or fails', () => {
 test('a rejected key with more waiting bytes than a page may have is sent page by page', async () => {
   const memory = rememberingBus();
   const [large = '', other = ''] = keysOfShard(2);
-  const snapshot = new Uint8Array(1_000);
+  const snapshot = toBinary(ReturnSchema, create(ReturnSchema, { orderName: 'x'.repeat(1_000) }));
   const publisher = publisherOn(database.pool, memory.bus, { events: 10, bytes: 2_500 });
   memory.control.before = async ([record]) => {
     if (record?.key === large) throw new Error('refused');
