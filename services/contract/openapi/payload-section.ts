@@ -75,7 +75,8 @@ function payloadOperation(topic: Topic, version: string): object {
     },
     responses: {
       '2XX': {
-        description: 'Received. Any other status, and no response within 15 seconds, is a failure and is retried. After 410, or failures for five days, the webhook becomes inactive and its deliveries wait',
+        description:
+          'Received. Any other status, and no response within 15 seconds, is a failure and is retried. After 410, or failures for five days, the webhook becomes inactive and its deliveries wait',
       },
     },
   };

@@ -74,7 +74,8 @@ export const webhook = z
     failures: z.int().min(0).meta({ description: 'Failed attempts since the last success' }),
     failing_since: time().meta({ description: 'When the failures began; null without failures' }),
     disables_at: time().meta({
-      description: 'When it becomes inactive if all attempts fail until then, at least ten of them; null when it has no failures or is inactive',
+      description:
+        'When it becomes inactive if all attempts fail until then, at least ten of them; null when it has no failures or is inactive',
     }),
     oldest_waiting_at: time().meta({
       description: 'Time of the oldest event that waits to be delivered; null when none waits',

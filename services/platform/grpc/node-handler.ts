@@ -34,9 +34,9 @@ export function createNodeHandler(o: NodeHandlerOptions) {
   return (req: Http2ServerRequest, res: Http2ServerResponse): void => {
     const [path = ''] = req.url.split('?', 1);
     const handler = handlers.get(path);
-    if (!handler) return respond(res, 404);
+    if (!handler) return void respond(res, 404);
     const request = requestOf(req, res);
-    if (!request) return respond(res, 400);
+    if (!request) return void respond(res, 400);
     if (handler.method.methodKind === 'unary') endUnlessReceived(req, res, o.requestMs);
     handler(request)
       .then((response) => universalResponseToNodeResponse(response, res))

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { ConnectError, Code } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { describe, expect, test } from '@jest/globals';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { actor, cart, failure, identity } from '../../../test/kit/services/rpc-bench.ts';
@@ -87,7 +87,12 @@ test('a connection ends at its age, and no call is lost or repeated because of i
 
 describe('a caller of HTTP/2 without a library', () => {
   const path = '/rms.carts.v1.CartsService/GetCart';
-  const head = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+  const head = {
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  };
   const rejected = async () => {
     throw new ConnectError('no token', Code.Unauthenticated);
   };

@@ -1,34 +1,20 @@
-import { randomUUID } from 'node:crypto';
-import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { advanceClock, restoreClock, stopClock } from '../../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
   drain,
+  keysOfShard,
   publisherOn,
   rememberingBus,
+  SHARD,
   testEvent,
 } from '../../../test/kit/events/outbox.ts';
-import { murmur2 } from '../bus/murmur2.ts';
-import { SHARDS } from './append.ts';
 import { backlogOf } from './store.ts';
 
-const SHARD = 0;
 const SMALL = { events: 3, bytes: 1_000_000 };
-
-/** Different keys of one shard. */
-function keysOfShard(count: number): string[] {
-  const keys: string[] = [];
-  while (keys.length < count) {
-    const key = randomUUID();
-    if (murmur2(key) % SHARDS === SHARD) keys.push(key);
-  }
-  return keys;
-}
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -94,57 +80,6 @@ describe('a key whose send hangs or fails', () => {
     await drain(publisherOn(database.pool, memory.bus));
     expect(memory.keys()).toEqual([free, free, stuck, stuck, stuck]);
   });
-});
-
-test('a rejected key with more waiting bytes than a page may have is sent page by page', async () => {
-  const memory = rememberingBus();
-  const [large = '', other = ''] = keysOfShard(2);
-  const snapshot = toBinary(ReturnSchema, create(ReturnSchema, { orderName: 'x'.repeat(1_000) }));
-  const publisher = publisherOn(database.pool, memory.bus, { events: 10, bytes: 2_500 });
-  memory.control.before = async ([record]) => {
-    if (record?.key === large) throw new Error('refused');
-  };
-  for (let revision = 1n; revision <= 6n; revision += 1n) {
-    await appendTo(database.pool, { ...testEvent(large, revision), snapshot });
-  }
-  await append(other);
-  // The relay has read all events when the last one is published.
-  while (memory.keys().length === 0) {
-    publisher.notify([SHARD]);
-    await publisher.step(true);
-    await publisher.finished();
-  }
-  expect(memory.keys()).toEqual([other]);
-  memory.control.before = async () => {};
-  advanceClock(1_000);
-  for (let page = 0; page < 6; page += 1) {
-    await publisher.step(true);
-    await publisher.finished();
-  }
-  expect(memory.revisions(large)).toEqual([1n, 2n, 3n, 4n, 5n, 6n]);
-  expect(await depth()).toBe(0);
-});
-
-test('later events of a key wait for a rejected one', async () => {
-  const memory = rememberingBus();
-  const [key = ''] = keysOfShard(1);
-  const publisher = publisherOn(database.pool, memory.bus);
-  memory.control.before = () => Promise.reject(new Error('refused'));
-  const append = (revision: bigint) => appendTo(database.pool, testEvent(key, revision));
-  await append(1n);
-  await publisher.step(true);
-  await publisher.step(true);
-  await publisher.finished();
-  memory.control.before = async () => {};
-  await append(2n);
-  publisher.notify([SHARD]);
-  await publisher.step(true);
-  await publisher.finished();
-  expect(memory.revisions(key)).toEqual([]);
-  advanceClock(1_000);
-  await publisher.step(true);
-  await publisher.finished();
-  expect(memory.revisions(key)).toEqual([1n, 2n]);
 });
 
 test('a waiting event that an older release publishes is not requested any more', async () => {

@@ -1,7 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { BusRecord, EventBus } from '../../../services/platform/bus/event-bus.ts';
+import { murmur2 } from '../../../services/platform/bus/murmur2.ts';
 import { appendEvents, type NewEvent, SHARDS } from '../../../services/platform/outbox/append.ts';
 import { parseEvent } from '../../../services/platform/outbox/parse.ts';
 import { Publisher } from '../../../services/platform/outbox/publisher.ts';
@@ -79,4 +81,17 @@ export async function drain(publisher: Publisher): Promise<void> {
     await publisher.step(true);
     await publisher.finished();
   } while (!publisher.isEmpty());
+}
+
+/** The shard of {@link keysOfShard}. */
+export const SHARD = 0;
+
+/** Different keys of one shard. */
+export function keysOfShard(count: number): string[] {
+  const keys: string[] = [];
+  while (keys.length < count) {
+    const key = randomUUID();
+    if (murmur2(key) % SHARDS === SHARD) keys.push(key);
+  }
+  return keys;
 }
