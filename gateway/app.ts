@@ -39,8 +39,8 @@ export interface AppDependencies extends RestDependencies {
   readonly oauth: Router;
   /** Serves `/portal`. */
   readonly portal: Portal;
-  /** Time limit for the body of a sign-in request; see `boundSignIn`. Milliseconds. */
-  readonly signInBodyMs: number;
+  /** Time limit for the small body of a sign-in or of a call of the portal. Milliseconds. */
+  readonly smallBodyMs: number;
   /** The public base address, without a trailing slash. */
   readonly publicUrl: string;
   /** Whether all of `/docs` is served. */
@@ -90,7 +90,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     next();
   });
   // Before the portal, `oauth` and `shopifyInstall`, whose sign-ins it bounds together.
-  app.use(boundSignIn(deps.inFlight, exchangeOf, deps.signInBodyMs));
+  app.use(boundSignIn(deps.inFlight, exchangeOf, deps.smallBodyMs));
   // Before `oauth`, which parses bodies: the handlers of the portal read their bodies themselves.
   app.use(portalRouter(deps.portal, exchangeOf, calendar));
   app.use(deps.oauth);

@@ -30,6 +30,7 @@ export function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Pha
     telemetry,
     publicUrl: issuer,
     docs: o.DOCS_ENABLED,
+    smallBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
     audit: workers.audit,
     inFlight: createInFlight({ size: o.MAX_REQUESTS_IN_FLIGHT, logger, telemetry }),
     services: backend.services,
@@ -58,16 +59,7 @@ export function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Pha
     ...(provider && keys && { signIn: { keys, provider } }),
   });
   const calls = limits.portalCalls;
-  // Bodies of the portal and of sign-ins are small, so they get the time that headers get.
-  const bodyMs = o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs;
-  const portal = createPortal({
-    ...common,
-    settings: o,
-    provider,
-    limits: hourlyLimits,
-    calls,
-    bodyMs,
-  });
+  const portal = createPortal({ ...common, settings: o, provider, limits: hourlyLimits, calls });
   const deps: AppDependencies = {
     ...common,
     mcp,
@@ -83,7 +75,6 @@ export function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Pha
     restLimit: limits.restLimit,
     restPerMinute: o.REST_PER_MINUTE,
     readiness: createReadiness(pool, phase),
-    signInBodyMs: bodyMs,
     referenceSignIn: { authUrl: o.PARTNER_ISSUER, clientId: o.DOCS_OAUTH_CLIENT_ID },
   };
   return { deps, limits };

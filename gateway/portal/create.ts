@@ -31,7 +31,7 @@ export interface PortalOptions {
   /** Calls per minute and user. */
   readonly calls: LeasedLimit;
   /** Time limit for the body of a call. Milliseconds. */
-  readonly bodyMs: number;
+  readonly smallBodyMs: number;
   /** The public base address, without a trailing slash. */
   readonly publicUrl: string;
   readonly settings: Settings<typeof portalShape>;

@@ -41,7 +41,7 @@ export interface GuardParts {
   readonly calls: LeasedLimit;
   readonly callsPerMinute: number;
   /** Time limit for the body of a call. After it, the connection is closed. Milliseconds. */
-  readonly bodyMs: number;
+  readonly smallBodyMs: number;
   readonly exchangeOf: (res: ServerResponse) => Exchange;
   readonly calendar: () => Date;
   /** Accepted requests. */
@@ -90,7 +90,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
       if (res.closed) return;
       if (!count(String(session.userId), res)) return reject(res, tooManyAtOnce());
       // Before the slot, so that a body that does not arrive takes none of the slots that all shops share.
-      closeUnlessReceived(req, res, o.bodyMs);
+      closeUnlessReceived(req, res, o.smallBodyMs);
       await bodyArrived(req);
       const slot = await o.inFlight.enter('portal', exchange).catch(() => undefined);
       if (!slot) return reject(res, unavailable());
