@@ -44,13 +44,24 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
   },
   {
     changed: /^services\/contract\/vocabulary\.ts$/,
-    tests: ['gateway/portal/webhooks.test.ts'],
+    tests: [
+      'gateway/portal/webhooks.test.ts',
+      'services/webhooks/service.test.ts',
+      'services/webhooks/fan-out/without-customer.test.ts',
+    ],
   },
   {
     changed: /\/config\.ts$|^docs\/configuration\.md$/,
     tests: ['deploy/config-reference.test.ts'],
   },
-  { changed: /^proto\/rms\//, tests: ['services/platform/grpc/callers.test.ts'] },
+  {
+    changed: /^proto\/rms\//,
+    tests: [
+      'services/platform/grpc/callers.test.ts',
+      'services/returns/tenancy.test.ts',
+      'test/docs/idempotency-keys.test.ts',
+    ],
+  },
 ];
 
 const git = (...args: string[]) =>

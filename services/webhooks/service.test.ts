@@ -60,16 +60,18 @@ describe('createSubscription', () => {
   });
 
   test('stores every pair of topic and trigger, and returns which deliver', async () => {
-    const shopId = newShop();
-    const pairs = TOPICS.flatMap((topic) => TRIGGERS.map((trigger) => ({ topic, trigger })));
-    for (const pair of pairs)
-      await webhooks.client.createSubscription({ shopId, actor, url, ...pair });
-    const { subscriptions } = await webhooks.client.listSubscriptions({ shopId, actor });
-    expect(subscriptions).toMatchObject(
-      pairs.map((pair) => ({ ...pair, delivers: delivers(pair.topic, pair.trigger) })),
-    );
-    const ids = subscriptions.map((one) => one.id);
-    expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : 1)));
+    // A shop for each topic, because a shop may have 100 subscriptions.
+    for (const topic of TOPICS) {
+      const shopId = newShop();
+      for (const trigger of TRIGGERS)
+        await webhooks.client.createSubscription({ shopId, actor, url, topic, trigger });
+      const { subscriptions } = await webhooks.client.listSubscriptions({ shopId, actor });
+      expect(subscriptions).toMatchObject(
+        TRIGGERS.map((trigger) => ({ topic, trigger, delivers: delivers(topic, trigger) })),
+      );
+      const ids = subscriptions.map((one) => one.id);
+      expect(ids).toEqual(ids.toSorted((a, b) => (a < b ? -1 : 1)));
+    }
   });
 
   test.each([
