@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { type Asset, createAsset, sendAsset } from '../http/asset.ts';
+import { type Asset, createAsset, sendAsset, sharedAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
 import { COPY_PATH, COPY_SCRIPT } from './copy-button.ts';
 import { DOCUMENT_HEADERS, documentPage, ICON } from './document.ts';
@@ -118,16 +118,8 @@ interface Served {
 
 /** Serves content that never changes. It is read at the first request, because most gateways never serve most of it. */
 function file(o: Served & { readonly read: () => Promise<string | Buffer> }): RequestHandler {
-  let asset: Promise<Asset> | undefined;
-  return async (req, res) => {
-    asset ??= o.read().then((content) => createAsset(o.type, Buffer.from(content)));
-    // A failure is not kept: the file may be readable again.
-    const content = await asset.catch((error: unknown) => {
-      asset = undefined;
-      throw error;
-    });
-    respond(req, res, { ...o, asset: content });
-  };
+  const asset = sharedAsset(o.type, o.read);
+  return async (req, res) => respond(req, res, { ...o, asset: await asset() });
 }
 
 /** Serves a text that depends on the day. */

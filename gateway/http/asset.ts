@@ -30,6 +30,22 @@ export async function createAsset(type: string, plain: Buffer): Promise<Asset> {
   return { type, etag: `W/"${hash}"`, plain, br, gzip: zipped };
 }
 
+/** Reads and compresses the content at the first call. All clients get the same bytes in memory. */
+export function sharedAsset(
+  type: string,
+  read: () => Promise<string | Buffer>,
+): () => Promise<Asset> {
+  let asset: Promise<Asset> | undefined;
+  return () => {
+    asset ??= read().then((content) => createAsset(type, Buffer.from(content)));
+    // A failure is not kept: the file may be readable again.
+    return asset.catch((error: unknown) => {
+      asset = undefined;
+      throw error;
+    });
+  };
+}
+
 /** Sends the content in the best encoding that the client accepts, or 304 if the client has it. */
 export function sendAsset(req: Request, res: Response, asset: Asset): void {
   res.setHeader('ETag', asset.etag).setHeader('Vary', 'Accept-Encoding');

@@ -6,69 +6,19 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
-import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  beforeStop,
+  type Client,
+  closeAll,
+  HEAD,
+  serve,
+} from '../../test/kit/gateway/http-bench.ts';
 import { until } from '../../test/kit/until.ts';
-import type { EndReason } from './connections.ts';
-import { type HttpLimits, type RunningHttpServer, startHttpServer } from './server.ts';
 
 const HALF_A_HEAD = 'GET / HTTP/1.1\r\nhost: x\r\nx: ';
-const HEAD = 'host: x\r\n';
 
-interface Client {
-  readonly socket: Socket;
-  received(): string;
-  /** Whether the server has closed its side, or reset the connection. */
-  isOver(): boolean;
-}
-
-let closeAll: (() => Promise<void>)[] = [];
-afterEach(async () => {
-  for (const close of closeAll) await close();
-  closeAll = [];
-});
-
-/** A server that counts its connections, and clients that never close their side. */
-async function serve(listener: RequestListener, limits: Partial<HttpLimits> = {}) {
-  const open = { now: 0 };
-  const ended: EndReason[] = [];
-  const counts = {
-    opened: () => {
-      open.now += 1;
-    },
-    closed: () => {
-      open.now -= 1;
-    },
-    ended: (reason: EndReason) => void ended.push(reason),
-  };
-  const quick = { checkMs: 20, rejectedMs: 50, ...limits };
-  const server: RunningHttpServer = await startHttpServer(listener, {
-    host: '127.0.0.1',
-    port: 0,
-    limits: quick,
-    counts,
-  });
-  closeAll.push(() => server.stop());
-  const client = async (bytes = '', reads = true): Promise<Client> => {
-    const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
-    closeAll.unshift(async () => void socket.destroy());
-    let received = '';
-    let isOver = false;
-    const over = (): void => {
-      isOver = true;
-    };
-    socket.on('error', over).on('end', over).on('close', over);
-    if (reads) {
-      socket.on('data', (chunk) => {
-        received += chunk;
-      });
-    }
-    await new Promise((resolve) => socket.once('connect', resolve));
-    socket.write(bytes);
-    return { socket, received: () => received, isOver: () => isOver };
-  };
-  return { server, client, ended, open: () => open.now };
-}
+afterEach(closeAll);
 
 const ok: RequestListener = (_req, res) => void res.end('ok');
 
@@ -162,7 +112,7 @@ describe('a full server', () => {
 /** A client with one connection, which it reuses. */
 function keepAliveClient(port: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
-  closeAll.unshift(async () => agent.destroy());
+  beforeStop(() => agent.destroy());
   return async () => {
     const req = get({ port, host: '127.0.0.1', agent });
     const [res]: IncomingMessage[] = await once(req, 'response');

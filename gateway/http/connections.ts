@@ -7,6 +7,7 @@ import { announcesBody } from './receive-body.ts';
 /** Why the server closed a connection; a label of the metrics. */
 export type EndReason =
   | 'too many connections'
+  | 'too many requests'
   | 'request too slow'
   | 'not a request'
   | 'body not sent'
@@ -47,8 +48,11 @@ export interface ConnectionLimits {
 export interface Connections {
   /** Adds a new connection. Above the maximum number, it closes the connection that has been waiting longest. */
   admit(socket: Socket): void;
-  /** Registers a request whose headers have arrived. */
-  serve(req: IncomingMessage, res: ServerResponse): void;
+  /**
+   * Registers a request whose headers have arrived, and calls `handle` when the earlier responses of its connection are
+   * complete.
+   */
+  serve(req: IncomingMessage, res: ServerResponse, handle: () => void): void;
   /** Whether a response has begun. If so, nothing else may be written to the socket. */
   hasBegunResponse(socket: Socket): boolean;
   /** From now on each response has `Connection: close`, and its connection ends after it. */
@@ -61,8 +65,16 @@ export interface Connections {
   endIncomplete(): void;
 }
 
+/**
+ * Maximum number of requests of one connection whose responses are not complete. Node parses every request of a chunk
+ * at once, so a client could send thousands of them in 64 KiB.
+ */
+const UNFINISHED_MAX = 16;
+/** Maximum number of connections with more than one such request. Each may have 64 KiB of requests in memory. */
+const PIPELINING_MAX = 256;
+
 interface Connection {
-  /** Responses that are not complete. With pipelining, one connection may have several. */
+  /** Responses that are not complete, in the order of their requests. With pipelining, there may be several. */
   readonly inFlight: Set<ServerResponse>;
   /** Since when the socket buffer has bytes that the client has not read; undefined when it has none. */
   unreadSince: number | undefined;
@@ -81,14 +93,29 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
       counts.ended('too many connections');
       socket.destroy();
     },
-    serve(req, res) {
-      if (isEnding) res.shouldKeepAlive = false;
-      const connection = open.all.get(req.socket);
+    serve(req, res, handle) {
+      const { socket } = req;
+      const connection = open.all.get(socket);
+      // The connection has ended, but the parser still had its last chunk.
       if (!connection) return;
+      const previous = [...connection.inFlight].at(-1);
+      if (previous) {
+        const isFull = open.pipelining.size >= PIPELINING_MAX && !open.pipelining.has(socket);
+        if (isFull || connection.inFlight.size >= UNFINISHED_MAX) {
+          return open.end(socket, 'too many requests');
+        }
+        open.pipelining.add(socket);
+      }
+      if (isEnding) res.shouldKeepAlive = false;
       if (announcesBody(req)) receive(open, { req, res, unreadBodyMs: limits.unreadBodyMs });
       track(open, connection, { req, res });
       res.once('close', () => {
         if (res.errored instanceof ResponseNotRead) counts.ended('answer not read');
+      });
+      // One after the other, because a response cannot be sent before the previous one, and would wait in memory.
+      if (!previous) return handle();
+      previous.once('close', () => {
+        if (socket.writable) handle();
       });
     },
     hasBegunResponse(socket) {
@@ -122,6 +149,8 @@ interface OpenConnections {
   readonly silent: Map<Socket, number>;
   /** Connections whose request has a body; the oldest first. */
   readonly receiving: Map<Socket, IncomingMessage>;
+  /** Connections with several requests whose responses are not complete. */
+  readonly pipelining: Set<Socket>;
   add(socket: Socket): void;
   end(socket: Socket, reason: EndReason): void;
 }
@@ -130,16 +159,19 @@ function openConnections(counts: ConnectionCounts): OpenConnections {
   const all = new Map<Socket, Connection>();
   const silent = new Map<Socket, number>();
   const receiving = new Map<Socket, IncomingMessage>();
+  const pipelining = new Set<Socket>();
   const remove = (socket: Socket): void => {
     if (!all.delete(socket)) return;
     silent.delete(socket);
     receiving.delete(socket);
+    pipelining.delete(socket);
     counts.closed();
   };
   return {
     all,
     silent,
     receiving,
+    pipelining,
     add(socket) {
       all.set(socket, { inFlight: new Set(), unreadSince: undefined });
       silent.set(socket, performance.now());
@@ -167,7 +199,7 @@ function replaceable({ silent, receiving }: OpenConnections): Socket | undefined
 
 /** Registers the response of a request until it is complete. */
 function track(
-  { all, silent }: OpenConnections,
+  { all, silent, pipelining }: OpenConnections,
   connection: Connection,
   { req: { socket }, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
 ): void {
@@ -176,6 +208,7 @@ function track(
   res.once('close', () => {
     connection.inFlight.delete(res);
     connection.unreadSince = undefined;
+    if (connection.inFlight.size < 2) pipelining.delete(socket);
     if (connection.inFlight.size === 0 && all.has(socket)) silent.set(socket, performance.now());
   });
 }

@@ -3,21 +3,24 @@ import { Router } from 'express';
 import { EXAMPLE_AUTH_URL, EXAMPLE_BASE_URL } from '../../services/contract/example-urls.ts';
 import { supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 import { type DocsOptions, docsPages } from '../docs/router.ts';
+import { type Asset, sendAsset, sharedAsset } from './asset.ts';
 import { EXACT_PATHS } from './endpoint.ts';
 
+const JSON_TYPE = 'application/json; charset=utf-8';
 const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
 
 /** Serves the OpenAPI documents of all supported versions (`/openapi/<version>.json`), and the pages of `/docs`. */
 export function docsRouter(calendar: () => Date, o: DocsOptions): Router {
   const router = Router(EXACT_PATHS);
-  const documents = new Map<string, string>();
+  const documents = new Map<string, () => Promise<Asset>>();
 
   router.get('/openapi/:name', async (req, res, next) => {
     const version = /^(.+)\.json$/.exec(req.params.name)?.[1] ?? '';
     if (![...supportedVersions(calendar()), UNSTABLE].includes(version)) return next();
-    const text = documents.get(version) ?? (await readDocument(version, o));
-    documents.set(version, text);
-    res.type('application/json').send(text);
+    const document =
+      documents.get(version) ?? sharedAsset(JSON_TYPE, () => readDocument(version, o));
+    documents.set(version, document);
+    sendAsset(req, res, await document());
   });
   router.use(docsPages(calendar, o));
   return router;

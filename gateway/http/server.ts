@@ -83,8 +83,7 @@ export async function startHttpServer(
   const counts = o.counts ?? UNCOUNTED;
   const connections = createConnections({ max, responseMs, unreadBodyMs: rejectedMs }, counts);
   const serve: RequestListener = (req, res) => {
-    connections.serve(req, res);
-    listener(req, res);
+    connections.serve(req, res, () => listener(req, res));
   };
   const server = createServer(
     {
