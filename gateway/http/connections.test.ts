@@ -6,6 +6,8 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
   beforeStop,
@@ -96,6 +98,41 @@ describe('a full server', () => {
     await until(() => second.isOver());
     pending[0]?.end('ok');
     await until(() => first.received().includes('ok'));
+  });
+
+  describe('with clients that do not read their responses', () => {
+    /** A server with two connections, whose responses are larger than the buffers of the kernel. */
+    async function unread(unreadMs: number) {
+      const sockets = new Map<string | undefined, Socket>();
+      const large: RequestListener = (req, res) => {
+        sockets.set(req.url, req.socket);
+        res.end(Buffer.alloc(req.url === '/ok' ? 2 : 2 ** 26, 'o'));
+      };
+      const limits = { maxConnections: 2, unreadMs, checkMs: 20, responseMs: 60_000 };
+      const { client, ended } = await serve(large, limits);
+      for (const path of ['/first', '/second']) {
+        await client(`GET ${path} HTTP/1.1\r\n${HEAD}\r\n`, false);
+        await until(() => (sockets.get(path)?.writableLength ?? 0) > 0);
+        await sleep(100);
+      }
+      return { client, ended, isOpen: (path: string) => sockets.get(path)?.destroyed === false };
+    }
+
+    test('replaces the connection whose response is unread for longest', async () => {
+      const { client, ended, isOpen } = await unread(50);
+      expect(ended).toEqual([]);
+      const third = await client(`GET /ok HTTP/1.1\r\n${HEAD}\r\n`);
+      await until(() => third.received().endsWith('oo'));
+      expect([isOpen('/first'), isOpen('/second')]).toEqual([false, true]);
+      expect(ended).toEqual(['too many connections']);
+    });
+
+    test('keeps connections whose responses are not unread for that long', async () => {
+      const { client, isOpen } = await unread(60_000);
+      const third = await client();
+      await until(() => third.isOver());
+      expect([isOpen('/first'), isOpen('/second')]).toEqual([true, true]);
+    });
   });
 
   test('serves other clients during thousands of incomplete requests', async () => {

@@ -42,6 +42,8 @@ export interface ConnectionLimits {
   readonly unreadBodyMs: number;
   /** Time limit for a client to read a response. Milliseconds. */
   readonly responseMs: number;
+  /** A full server may close a connection whose client has not read a response for this time. Milliseconds. */
+  readonly unreadMs: number;
 }
 
 /** The open connections of a server, with the state of each. */
@@ -87,7 +89,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
   return {
     admit(socket) {
       const isFull = open.all.size >= limits.max;
-      const replaced = isFull ? replaceable(open) : undefined;
+      const replaced = isFull && replaceable(open, performance.now() - limits.unreadMs);
       if (replaced) open.end(replaced, 'too many connections');
       if (!isFull || replaced) return open.add(socket);
       counts.ended('too many connections');
@@ -188,13 +190,21 @@ function openConnections(counts: ConnectionCounts): OpenConnections {
 }
 
 /**
- * A connection that waits for its client, so that it may be closed. Connections with a complete request are not
- * returned.
+ * A connection that waits for its client, so that it may be closed: the oldest without a request, then with an unfinished
+ * body, then with a response that its client has not read since before `unreadBefore`.
  */
-function replaceable({ silent, receiving }: OpenConnections): Socket | undefined {
+function replaceable(
+  { all, silent, receiving }: OpenConnections,
+  unreadBefore: number,
+): Socket | undefined {
   for (const socket of silent.keys()) return socket;
   for (const [socket, req] of receiving) if (!req.complete) return socket;
-  return undefined;
+  let longest: Socket | undefined;
+  let since = unreadBefore;
+  for (const [socket, { unreadSince = since }] of all) {
+    if (unreadSince < since) [longest, since] = [socket, unreadSince];
+  }
+  return longest;
 }
 
 /** Registers the response of a request until it is complete. */

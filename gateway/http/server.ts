@@ -27,6 +27,11 @@ export interface HttpLimits {
   readonly requestMs: number;
   /** Time limit for the client to read a response. It is enough for the largest response over a slow network. */
   readonly responseMs: number;
+  /**
+   * When all connections are in use, a new one may replace a connection whose client has not read a response for this
+   * time.
+   */
+  readonly unreadMs: number;
   /** Time limit for a client to read an error response and close the connection. */
   readonly rejectedMs: number;
   /**
@@ -44,6 +49,7 @@ export const HTTP_LIMITS: HttpLimits = {
   headersMs: 15_000,
   requestMs: 120_000,
   responseMs: 120_000,
+  unreadMs: 2_000,
   rejectedMs: 3_000,
   idleAtStopMs: 5_000,
   checkMs: 1_000,
@@ -79,9 +85,9 @@ export async function startHttpServer(
   o: HttpServerOptions,
 ): Promise<RunningHttpServer> {
   const limits = { ...HTTP_LIMITS, ...o.limits };
-  const { maxConnections: max, rejectedMs, responseMs } = limits;
+  const { maxConnections: max, rejectedMs: unreadBodyMs, responseMs, unreadMs } = limits;
   const counts = o.counts ?? UNCOUNTED;
-  const connections = createConnections({ max, responseMs, unreadBodyMs: rejectedMs }, counts);
+  const connections = createConnections({ max, responseMs, unreadMs, unreadBodyMs }, counts);
   const serve: RequestListener = (req, res) => {
     connections.serve(req, res, () => listener(req, res));
   };
@@ -104,7 +110,7 @@ export async function startHttpServer(
   server.on('checkExpectation', serve);
   handleClientErrors(server, connections, (socket, error) => {
     counts.ended(error.reason);
-    rejectConnection(socket, { ...error, lingerMs: rejectedMs });
+    rejectConnection(socket, { ...error, lingerMs: limits.rejectedMs });
   });
   server.listen(o.port, o.host);
   await once(server, 'listening');
