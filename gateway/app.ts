@@ -14,6 +14,7 @@ import { shopifyInstall } from './commerce/shopify-install.ts';
 import { shopifyWebhooks } from './commerce/shopify-webhooks.ts';
 import type { ReferenceSignIn } from './docs/reference.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
+import type { BodyBudget } from './http/body-budget.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
 import { apiTarget, type Exchange, hostsOf, newExchange } from './http/exchange.ts';
@@ -39,6 +40,8 @@ export interface AppDependencies extends RestDependencies {
   readonly oauth: Router;
   /** Serves `/portal`. */
   readonly portal: Portal;
+  /** Memory for the bodies of received webhooks. */
+  readonly webhookBodies: BodyBudget;
   /** Time limit for the small body of a sign-in or of a call of the portal. Milliseconds. */
   readonly smallBodyMs: number;
   /** The public base address, without a trailing slash. */

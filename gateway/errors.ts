@@ -60,12 +60,21 @@ export function rateLimited(retryAfterS: number): HttpError {
 /** `Retry-After` when a caller has too many bytes in memory. Seconds. */
 const BODIES_RETRY_S = 1;
 
+/** What a memory budget counts: request bodies of callers, bodies of received webhooks, or responses. */
+export type BudgetOf = 'bodies' | 'webhooks' | 'answers';
+
+const TOO_MANY_BYTES: Readonly<Record<BudgetOf, string>> = {
+  bodies:
+    'Too many bytes are being sent with this credential at the same time. Send fewer at a time.',
+  webhooks:
+    'Too many bytes are being sent from this address at the same time. Send fewer at a time.',
+  answers:
+    'Too many bytes of responses are waiting for you to read them. Read them, and send fewer requests at a time.',
+};
+
 /** The caller has used up its memory budget for request bodies or responses. */
-export function tooManyBytes(of: 'bodies' | 'answers'): HttpError {
-  const detail =
-    of === 'bodies'
-      ? 'Too many bytes are being sent with this credential at the same time. Send fewer at a time.'
-      : 'Too many bytes of responses are waiting for you to read them. Read them, and send fewer requests at a time.';
+export function tooManyBytes(of: BudgetOf): HttpError {
+  const detail = TOO_MANY_BYTES[of];
   const error = errors.messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
   return new HttpError(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });
 }

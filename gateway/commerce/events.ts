@@ -19,7 +19,7 @@ import type { Services } from '../services.ts';
 
 export interface CommerceEventsDependencies {
   readonly services: Pick<Services, 'commerce'>;
-  readonly bodies: BodyBudget;
+  readonly webhookBodies: BodyBudget;
   readonly inFlight: InFlight;
   readonly logger: Logger;
   readonly hourlyLimits: {
@@ -83,9 +83,9 @@ async function receive(
     if (!admission.admitted) {
       throw admission.unavailable ? unavailable(undefined) : rateLimited(admission.retryAfterS);
     }
-    const reserved = deps.bodies.open({ caller: `address:${exchange.address}` });
+    const reserved = deps.webhookBodies.open({ caller: `address:${exchange.address}` });
     try {
-      const bounds = { maxBytes: COMMERCE_EVENT_BYTES_MAX, meter: exchange, reserved };
+      const bounds = { maxBytes: COMMERCE_EVENT_BYTES_MAX, meter: exchange, reserved, lateMs: 0 };
       const body = await slot.during(() => readBody(incoming.req, incoming.res, bounds));
       return await forward(deps.services, incoming, body ?? Buffer.alloc(0));
     } finally {

@@ -25,7 +25,7 @@ export interface ShopifyWebhookDependencies {
   readonly services: Pick<Services, 'commerce'>;
   readonly logger: Logger;
   readonly inFlight: InFlight;
-  readonly bodies: BodyBudget;
+  readonly webhookBodies: BodyBudget;
   /** Limit of rejected credentials per IP address. A wrong signature counts. */
   readonly auth: { readonly failedCredentials: RateLimit };
 }
@@ -78,9 +78,9 @@ async function receiveWebhook(
   const { failedCredentials } = o.auth;
   if (failedCredentials.isUsedUp(address)) throw rateLimited(RETRY_S);
   const slot = await o.inFlight.enter('shopifyWebhook', exchange);
-  const reserved = o.bodies.open({ caller: `address:${address}`, res });
+  const reserved = o.webhookBodies.open({ caller: `address:${address}`, res });
   try {
-    const bounds = { maxBytes: BODY_BYTES_MAX, meter: exchange, reserved };
+    const bounds = { maxBytes: BODY_BYTES_MAX, meter: exchange, reserved, lateMs: 0 };
     const body = await slot.during(() => readBody(req, res, bounds));
     if (!body) throw badBody('The webhook has no body.');
     const call = { body: new Uint8Array(body), ...shopifyHeaders(req) };

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Meter } from '@opentelemetry/api';
-import { tooManyBytes, unavailable } from '../errors.ts';
+import { type BudgetOf, tooManyBytes, unavailable } from '../errors.ts';
 
 /** Maximum bytes of request bodies (or responses) in memory at one time. */
 export interface BodyBudgetSizes {
@@ -23,6 +23,12 @@ export const BODY_BUDGET: BodyBudgetSizes = {
   shop: 40 * MIB,
   caller: 32 * MIB,
 };
+
+/**
+ * Sizes for the bodies of received webhooks. The gateway knows the sender only when it has the whole body, so anybody can
+ * use up this budget. A caller is an IP address. Such a body needs up to four times its size in memory.
+ */
+const WEBHOOK_BUDGET: BodyBudgetSizes = { process: 16 * MIB, shop: 16 * MIB, caller: 4 * MIB };
 
 /** Maximum size of a response. A larger response is never sent, even when nothing else is in memory. Bytes. */
 export const RESPONSE_BYTES_MAX = 56 * MIB;
@@ -94,8 +100,8 @@ interface Reservation {
 }
 
 interface BodyBudgetOptions {
-  /** What the budget counts: request bodies or responses (`answers`). A label of the metrics. */
-  readonly of: 'bodies' | 'answers';
+  /** A label of the metrics. */
+  readonly of: BudgetOf;
   readonly onRejected?: (budget: 'process' | 'shop' | 'caller') => void;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
@@ -207,21 +213,21 @@ function createCounts() {
   };
 }
 
-/** One budget for request bodies and one for responses. Metrics show how much of each is used. */
+/** The budgets of a process. Metrics show how much of each is used. */
 export function measuredBudgets(
   meter: Meter,
   sizes: {
     readonly bodies?: Partial<BodyBudgetSizes> | undefined;
     readonly responses?: Partial<BodyBudgetSizes> | undefined;
   } = {},
-): { readonly bodies: BodyBudget; readonly responses: BodyBudget } {
+): Readonly<Record<'bodies' | 'webhookBodies' | 'responses', BodyBudget>> {
   const rejections = meter.createCounter('http.server.bodies.refused', {
     description: 'Requests rejected because a budget of bytes in memory was used up',
   });
   const bytes = meter.createObservableGauge('http.server.body.bytes', {
     description: 'Bytes in memory: request bodies, and responses that clients have not read yet',
   });
-  const measured = (of: 'bodies' | 'answers', max: BodyBudgetSizes): BodyBudget => {
+  const measured = (of: BudgetOf, max: BodyBudgetSizes): BodyBudget => {
     const budget = createBodyBudget(max, {
       of,
       onRejected: (name) => rejections.add(1, { of, budget: name }),
@@ -231,6 +237,7 @@ export function measuredBudgets(
   };
   return {
     bodies: measured('bodies', sizesOf(BODY_BUDGET, sizes.bodies)),
+    webhookBodies: measured('webhooks', WEBHOOK_BUDGET),
     responses: measured('answers', sizesOf(RESPONSE_BUDGET, sizes.responses)),
   };
 }

@@ -61,10 +61,13 @@ describe('a large response', () => {
 
 describe('a large body', () => {
   /** The result of reading the body. */
-  async function reading(send: (socket: ReturnType<typeof connect>) => void): Promise<unknown> {
+  async function reading(
+    send: (socket: ReturnType<typeof connect>) => void,
+    lateMs = 60_000,
+  ): Promise<unknown> {
     const result = Promise.withResolvers<unknown>();
     const reserved = { growTo: () => {}, requireCapacity: () => {} };
-    const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, reserved, rate: RATE };
+    const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, reserved, rate: RATE, lateMs };
     const server = createServer((req, res) => {
       readBody(req, res, bounds).then((bytes) => result.resolve(bytes?.length), result.resolve);
     });
@@ -84,6 +87,11 @@ describe('a large body', () => {
   test('that stops arriving is rejected', async () => {
     const result = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
     expect(result).toBeInstanceOf(HttpError);
+    expect(result).toMatchObject({ error: { status: 408 } });
+  });
+
+  test('that stops arriving before it is large is rejected as soon as it is late', async () => {
+    const result = await reading((socket) => void socket.write('{'), 50);
     expect(result).toMatchObject({ error: { status: 408 } });
   });
 

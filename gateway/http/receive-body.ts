@@ -21,9 +21,18 @@ export interface BodyBounds {
   readonly meter: BodyMeter;
   /** The reservation of this request in the memory budget. The caller of this file's functions releases it. */
   readonly reserved: Pick<ReservedBytes, 'growTo' | 'requireCapacity'>;
-  /** Minimum rate at which a large body must arrive; `MINIMUM_RATE` when absent. */
+  /** Minimum rate at which a large or late body must arrive; `MINIMUM_RATE` when absent. */
   readonly rate?: MinimumRate;
+  /**
+   * After this time a body is late, and the minimum rate applies also to a small one; {@link LATE_MS} when absent. 0
+   * where the sender is known only after the body was read, because anybody could use up the budget of such bodies.
+   * Milliseconds.
+   */
+  readonly lateMs?: number;
 }
+
+/** With the window of the minimum rate, a small body that stops arriving is rejected after 30 s. Milliseconds. */
+const LATE_MS = 20_000;
 
 /**
  * Receives the body of a request to REST or `/mcp`, and charges the caller for it. A rejected body is charged too,
@@ -154,13 +163,14 @@ async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffe
 async function collect(
   source: Readable,
   req: IncomingMessage,
-  { maxBytes, meter, reserved, rate }: BodyBounds,
+  { maxBytes, meter, reserved, rate, lateMs = LATE_MS }: BodyBounds,
 ): Promise<Buffer> {
   // After a disconnect, there is no further `close` event.
   if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
   let watch: RateWatch | undefined;
+  let late: NodeJS.Timeout | undefined;
   const listeners = new AbortController();
   const listen = (emitter: Readable, event: string, listener: (chunk: Buffer) => void): void => {
     emitter.on(event, listener);
@@ -168,6 +178,10 @@ async function collect(
   };
   try {
     await new Promise<void>((resolve, reject) => {
+      const beginWatch = (): void => {
+        watch ??= watchRate(() => reject(tooSlow()), rate);
+      };
+      late = setTimeout(beginWatch, lateMs);
       listen(source, 'data', (chunk) => {
         size += chunk.length;
         meter.bodyBytes += chunk.length;
@@ -177,7 +191,7 @@ async function collect(
         } catch (error) {
           return reject(error);
         }
-        if (size > SMALL_BYTES) watch ??= watchRate(() => reject(tooSlow()), rate);
+        if (size > SMALL_BYTES) beginWatch();
         watch?.moved(chunk.length);
         chunks.push(chunk);
       });
@@ -191,6 +205,7 @@ async function collect(
       });
     });
   } finally {
+    clearTimeout(late);
     watch?.stop();
     listeners.abort();
     req.pause();
