@@ -1,7 +1,7 @@
 import type { ByteQuota } from './byte-quota.ts';
 import { ADMITTED, type Admission } from './rate-limits.ts';
 
-/** One point of a rate limit pays for this much of a body, after decompression. Bytes. */
+/** One point of a rate limit pays for this much of a body. Bytes. */
 export const BYTES_PER_POINT = 64 * 1024;
 
 /** Responses above this size cost additional points. Bytes. */
@@ -20,7 +20,11 @@ export function pointsOfResponse(bytes: number): number {
 export interface BodyCharge {
   /** Checks before the body is read: has the shop used up its bytes of the day? Counts nothing. */
   check(): Admission;
-  /** Counts a body that was read, even if it is invalid. Never throws. @param bytes after decompression. */
+  /**
+   * Counts a body that was read, even if it is invalid. Never throws.
+   *
+   * @param bytes as sent or after decompression, whichever are more.
+   */
   take(bytes: number): Promise<Admission>;
 }
 

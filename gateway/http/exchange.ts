@@ -19,7 +19,7 @@ export interface Exchange {
   actorId?: string;
   /** Why the credential was rejected. */
   rejection?: Rejection;
-  /** Number of bytes of the request body that were read, after decompression. */
+  /** Number of bytes of the request body that were read: as sent or after decompression, whichever are more. */
   bodyBytes: number;
   /** Charges a large response to the rate limit of the caller. Undefined until the caller is known. */
   chargeResponse?: (bytes: number) => void;

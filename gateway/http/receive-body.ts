@@ -8,7 +8,7 @@ import { type ReservedBytes, SMALL_BYTES } from './body-budget.ts';
 import { ClientGone } from './client-gone.ts';
 import { type MinimumRate, type RateWatch, watchRate } from './minimum-rate.ts';
 
-/** Counts the bytes of a body that were read, after decompression. */
+/** Counts the bytes of a body that were read: as sent or after decompression, whichever are more. */
 export interface BodyMeter {
   bodyBytes: number;
 }
@@ -169,6 +169,7 @@ async function collect(
   if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
+  let sent = 0;
   let watch: RateWatch | undefined;
   let late: NodeJS.Timeout | undefined;
   const listeners = new AbortController();
@@ -182,10 +183,21 @@ async function collect(
         watch ??= watchRate(() => reject(tooSlow()), rate);
       };
       late = setTimeout(beginWatch, lateMs);
+      const isWithinMax = (): boolean => {
+        meter.bodyBytes = Math.max(sent, size);
+        if (meter.bodyBytes > maxBytes) reject(tooLarge(maxBytes));
+        return meter.bodyBytes <= maxBytes;
+      };
+      // A gzip stream may have any number of bytes that inflate to nothing.
+      if (source !== req) {
+        listen(req, 'data', (chunk) => {
+          sent += chunk.length;
+          isWithinMax();
+        });
+      }
       listen(source, 'data', (chunk) => {
         size += chunk.length;
-        meter.bodyBytes += chunk.length;
-        if (size > maxBytes) return reject(tooLarge(maxBytes));
+        if (!isWithinMax()) return;
         try {
           reserved.growTo(size);
         } catch (error) {

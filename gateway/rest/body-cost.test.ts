@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
@@ -55,6 +57,23 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
     const response = await send({ path: CART, raw: gzipSync(text), headers, key });
     expect(response.status).toBe(status);
+    expect(await readsLeft(key, 12)).toBeLessThanOrEqual(5);
+  });
+
+  test.each([
+    ['below the limit', 300 * KIB, 422],
+    ['over the limit', 1_100 * KIB, 413],
+  ])('is counted as sent if it inflates to nothing: %s', async (_what, bytes, status) => {
+    const key = await under.newKey({ restPerMinute: 10 });
+    const headers = { ...JSON_TYPE, 'content-encoding': 'gzip', 'x-authorization': key };
+    // Without a `Content-Length`, so that only the bytes show how many there are.
+    const call = request(`${under.gateway.baseUrl}${CART}`, { method: 'POST', headers });
+    const empty = gzipSync('');
+    for (let sent = 0; sent < bytes; sent += 1_000 * empty.length) {
+      call.write(Buffer.concat(new Array(1_000).fill(empty)));
+    }
+    const [response]: IncomingMessage[] = await once(call.end(), 'response');
+    expect(response?.resume().statusCode).toBe(status);
     expect(await readsLeft(key, 12)).toBeLessThanOrEqual(5);
   });
 
