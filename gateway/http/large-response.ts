@@ -31,28 +31,28 @@ export function reserveResponse(
   return reserved;
 }
 
-/** Texts with more characters than this are large. They are sent in pieces of {@link PIECE} characters. */
+/** Contents with more characters or bytes than this are large. They are sent in pieces of {@link PIECE}. */
 export const LARGE = 1024 * 1024;
 const PIECE = 64 * 1024;
 
 /**
- * Sends a large text piece by piece. Releases the memory of each piece that the client has read. Closes the connection
+ * Sends a large content piece by piece. Releases the memory of each piece that the client has read. Closes the connection
  * of a client that reads more slowly than the minimum rate.
  *
  * @param o.reserved the memory of the response. It shrinks as the client reads.
  */
 export async function sendLarge(
   res: ServerResponse,
-  text: string,
+  content: string | Buffer,
   {
     reserved,
     rate,
   }: {
     readonly reserved?: Pick<ReservedBytes, 'shrinkTo'> | undefined;
-    readonly rate?: MinimumRate;
+    readonly rate?: MinimumRate | undefined;
   } = {},
 ): Promise<void> {
-  const pieces = piecesOf(text);
+  const pieces = piecesOf(content);
   let left = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const watch = watchRate(() => res.destroy(NOT_READ), rate);
   res.once('close', watch.stop);
@@ -65,13 +65,17 @@ export async function sendLarge(
   if (!res.destroyed) res.end();
 }
 
-/** Encodes the text in pieces. Each piece ends between two characters. */
-function piecesOf(text: string): Buffer[] {
+/** Divides the content. A piece of a text is encoded and ends between two characters; a piece of a Buffer is no copy. */
+function piecesOf(content: string | Buffer): Buffer[] {
   const pieces: Buffer[] = [];
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < content.length; ) {
     let end = at + PIECE;
-    if (isHighSurrogate(text.charCodeAt(end - 1))) end += 1;
-    pieces.push(Buffer.from(text.slice(at, end)));
+    if (typeof content === 'string') {
+      if (isHighSurrogate(content.charCodeAt(end - 1))) end += 1;
+      pieces.push(Buffer.from(content.slice(at, end)));
+    } else {
+      pieces.push(content.subarray(at, end));
+    }
     at = end;
   }
   return pieces;
