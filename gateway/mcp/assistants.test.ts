@@ -9,6 +9,8 @@ import {
 } from '../../test/kit/gateway/mcp.ts';
 import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { storeGrant } from '../oauth/issue.ts';
+import { assistantCalls } from '../tenancy/assistant-calls.ts';
+import { listAudit } from '../tenancy/audit-list.ts';
 import { createCatalogue } from './catalogue.ts';
 import { TOOLS } from './tools.ts';
 
@@ -181,6 +183,10 @@ describe('disconnect_assistant', () => {
         why: 'revoked',
       },
     ]);
+    const { pool } = bench.database;
+    const entries = await listAudit(pool, { shopId, action: 'assistant.disconnected', limit: 1 });
+    const calls = await assistantCalls(pool, shopId, entries);
+    expect([...calls.values()]).toMatchObject([{ action: 'mcp.disconnect_assistant' }]);
   });
 
   test('is idempotent, and may end its own connection', async () => {

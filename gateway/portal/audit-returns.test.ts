@@ -91,21 +91,27 @@ describe('the audit entries of a return', () => {
 });
 
 test('an entry says through what something was done, with the name of the key or assistant', async () => {
-  const requestId = crypto.randomUUID();
-  const inPortal = { actor: user(), source: '192.0.2.1', requestId };
-  const by = { actor: user(), source: '192.0.2.1', requestId: crypto.randomUUID() };
+  const inPortal = { actor: user(), source: '192.0.2.1', requestId: crypto.randomUUID() };
+  const by = { ...inPortal, requestId: crypto.randomUUID() };
   const client = { client_id: 'https://claude.ai/client' };
+  const byClaude = { by, detail: { ...call, ...client, app: 'claude.ai' } };
+  const ended = (why: string) => ({ ...client, app: 'ended.example', why });
+  const service = { actor: { kind: Actor_Kind.SERVICE, id: 'gateway', name: 'Gateway' } };
   await record([
     { action: 'rest.processReturn', subject: '11' },
-    {
-      action: 'mcp.cancel_return',
-      subject: '11',
-      by,
-      detail: { ...call, ...client, app: 'claude.ai' },
-    },
+    { action: 'mcp.cancel_return', subject: '11', ...byClaude },
     { action: 'mcp.flag_return', subject: '11', by, detail: { ...call, ...client } },
-    { action: 'assistant.disconnected', subject: 'g1', by: inPortal, detail: {} },
     { action: 'portal.disconnect_assistant', subject: 'g1', by: inPortal },
+    { action: 'assistant.disconnected', subject: 'g1', by: inPortal, detail: ended('revoked') },
+    { action: 'mcp.disconnect_assistant', subject: 'g2', ...byClaude },
+    { action: 'assistant.disconnected', subject: 'g2', by, detail: ended('revoked') },
+    { action: 'assistant.disconnected', subject: 'g3', by, detail: ended('token_revoked') },
+    {
+      action: 'assistant.disconnected',
+      subject: 'g4',
+      by: service,
+      detail: ended('token_reused'),
+    },
     {
       action: 'shop.created',
       subject: '1',
@@ -113,11 +119,16 @@ test('an entry says through what something was done, with the name of the key or
       detail: {},
     },
   ]);
-  const throughOf = async (action: string) => (await entriesOf({ action }))[0]?.through;
+  // A filter shows one entry without the others of its request.
+  const throughOf = async (action: string, of = '') =>
+    (await entriesOf({ action })).find(({ subject }) => subject.includes(of))?.through;
   expect(await throughOf('rest.processReturn')).toBe('API key WMS');
   expect(await throughOf('mcp.cancel_return')).toBe('Assistant claude.ai');
   expect(await throughOf('mcp.flag_return')).toBe('Assistant https://claude.ai/client');
-  expect(await throughOf('assistant.disconnected')).toBe('Portal');
+  expect(await throughOf('assistant.*', 'g1')).toBe('Portal');
+  expect(await throughOf('assistant.*', 'g2')).toBe('Assistant claude.ai');
+  expect(await throughOf('assistant.*', 'g3')).toBe('Assistant ended.example');
+  expect(await throughOf('assistant.*', 'g4')).toBe('Service');
   expect(await throughOf('shop.created')).toBe('Command');
 
   await owner

@@ -1,10 +1,7 @@
 import type { LoggedEntry } from '../../tenancy/audit-list.ts';
-import type { AuditNames } from '../../tenancy/audit-names.ts';
+import type { ReadableEntry } from './entry.ts';
 
-/**
- * Through what an action was done, for entries that are written together with their change. Used when the log has no
- * entry of the call itself.
- */
+/** Through what an action was done that no assistant did, for entries that are written together with their change. */
 const WAY_OF: Readonly<Record<string, (entry: LoggedEntry) => string>> = {
   'assistant.connected': assistant,
   'assistant.disconnected': (entry) =>
@@ -16,32 +13,23 @@ const WAY_OF: Readonly<Record<string, (entry: LoggedEntry) => string>> = {
 
 /**
  * Through what something was done, for people: the portal, the API with the name of the key or app, an assistant with
- * its name, a page, or a command of the operator.
+ * its name, a page, a command of the operator, or the service itself.
  *
- * @param o.entries of the page: an entry that was written with its change does not say its way, but the entry of the
- *   call with the same request does.
+ * @param call the entry of the assistant's call that made the change, if an assistant did.
  */
-export function throughOf(
-  entry: LoggedEntry,
-  o: { readonly entries: readonly LoggedEntry[]; readonly names: AuditNames },
-): string {
-  const { action, requestId } = entry;
-  const own = doorOf(entry, o.names);
-  if (own !== undefined) return own;
-  if (requestId === null) return 'Command';
-  const call = o.entries.find(
-    (other) => other.requestId === requestId && doorOf(other, o.names) !== undefined,
-  );
-  return (call && doorOf(call, o.names)) ?? WAY_OF[action]?.(entry) ?? 'Portal';
-}
-
-function doorOf(entry: LoggedEntry, { keys }: AuditNames): string | undefined {
-  const { action, actorKind, actorId, actorName } = entry;
+export function throughOf(entry: ReadableEntry, call: LoggedEntry | undefined): string {
+  const { action, actorKind, actorId, actorName, requestId } = entry;
   if (action.startsWith('portal.')) return 'Portal';
   if (action.startsWith('mcp.')) return assistant(entry);
-  if (!action.startsWith('rest.')) return undefined;
-  if (actorKind === 'partner_app') return `Partner app ${actorId}`;
-  return `API key ${actorName || keys.get(actorId) || actorId}`;
+  if (action.startsWith('rest.')) {
+    return actorKind === 'partner_app'
+      ? `Partner app ${actorId}`
+      : `API key ${actorName || actorId}`;
+  }
+  if (call) return assistant(call);
+  if (actorKind === 'service') return 'Service';
+  if (requestId === null) return 'Command';
+  return WAY_OF[action]?.(entry) ?? 'Portal';
 }
 
 /** An assistant is named after the app that its user signed in to. Entries of former releases have only its client id. */

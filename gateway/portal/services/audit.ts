@@ -10,6 +10,7 @@ import type {
 import type { ActionContext } from '../../actions/context.ts';
 import { findReturn } from '../../actions/returns.ts';
 import { listApiKeys } from '../../tenancy/api-keys.ts';
+import { assistantCalls } from '../../tenancy/assistant-calls.ts';
 import { type AuditFilter, listAudit } from '../../tenancy/audit-list.ts';
 import { namesFor } from '../../tenancy/audit-names.ts';
 import { type FoundEntries, searchAudit } from '../../tenancy/audit-search.ts';
@@ -65,10 +66,7 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
     const { entries, readTo } = await find(call.context, filter, text);
     const names = await namesFor(pool, shopId, entries);
     return {
-      entries: entries.map((entry) => ({
-        ...readableEntry(entry, names),
-        through: throughOf(entry, { entries, names }),
-      })),
+      entries: entries.map((entry) => readableEntry(entry, names)),
       nextCursor: readTo ? String(readTo.id) : '',
       readTo: readTo?.at,
     };
@@ -76,13 +74,11 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
   return {
     async listAuditEntries({ filter, pageSize, cursor }, context) {
       const limit = pageSizeOf(pageSize);
-      const { entries, nextCursor, readTo } = await page(callOf(context), {
-        filter,
-        cursor,
-        limit,
-      });
+      const call = callOf(context);
+      const { entries, nextCursor, readTo } = await page(call, { filter, cursor, limit });
+      const calls = await assistantCalls(pool, call.session.shopId, entries);
       return {
-        entries: entries.map(entryView),
+        entries: entries.map((entry) => entryView(entry, throughOf(entry, calls.get(entry.id)))),
         nextCursor,
         ...(readTo && { readTo: timestampFromDate(readTo) }),
       };
@@ -167,10 +163,11 @@ function beforeOf(cursor: string): bigint {
 }
 
 function entryView(
-  entry: ReadableEntry & { readonly through: string },
+  entry: ReadableEntry,
+  through: string,
 ): MessageInitShape<typeof AuditEntrySchema> {
   const { id, at, actorKind, actorId, actorName, actorEmail, source, requestId, detail } = entry;
-  const { action, subject, what, outcome, objectKind, objectName, changes, call, through } = entry;
+  const { action, subject, what, outcome, objectKind, objectName, changes, call } = entry;
   return {
     id: String(id),
     at: timestampFromDate(at),
