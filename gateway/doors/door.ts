@@ -15,7 +15,7 @@ export const HOLES = {
   operator:
     'Only operators do this for a shop, because a mistake stops the processing of all returns of the shop.',
   member:
-    'Members of the shop do this in the portal, where they first compare the versions and send tests.',
+    'Members of the shop do this in the portal. A system or an assistant could harm the whole shop by a mistake.',
   provider:
     'Only a commerce provider does this, at a separate address and signed with the provider’s secret.',
   browser: 'Only a browser opens this address, during an install at Shopify.',

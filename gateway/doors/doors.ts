@@ -38,7 +38,7 @@ export const OWN_DOORS: readonly { readonly what: string; readonly doors: Doors 
   {
     what: 'Connected assistants',
     doors: {
-      rest: 'person',
+      rest: 'member',
       mcp: ['list_assistants', 'disconnect_assistant'],
       admin: ['grants list', 'grants revoke'],
     },
@@ -50,16 +50,16 @@ export const OWN_DOORS: readonly { readonly what: string; readonly doors: Doors 
   {
     what: 'Members of a shop',
     doors: {
-      rest: 'person',
-      mcp: 'person',
+      rest: 'member',
+      mcp: 'member',
       admin: ['member add', 'member remove', 'member unlink', 'member list'],
     },
   },
   {
     what: 'Installed partner apps',
     doors: {
-      rest: 'operator',
-      mcp: 'operator',
+      rest: 'member',
+      mcp: 'member',
       admin: ['app install', 'app remove', 'app list'],
     },
   },

@@ -14,7 +14,7 @@ export const DISPOSITIONS_DOORS: DoorsOf<typeof DispositionsService> = {
 };
 
 export const DESTINATIONS_DOORS: DoorsOf<typeof DestinationsService> = {
-  createDestination: { rest: 'operator', mcp: 'operator', admin: ['destination create'] },
+  createDestination: { rest: 'member', mcp: 'member', admin: ['destination create'] },
   updateDestination: { rest: ['updateDestination'], mcp: ['update_destination'], admin: 'acting' },
   linkLocation: { rest: 'internal', mcp: 'internal', admin: 'internal' },
   getDestination: { rest: ['getDestination'], mcp: 'covered', admin: 'covered' },

@@ -29,7 +29,7 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
   listLastTests: { rest: 'covered', mcp: 'covered', admin: 'reading' },
   sendTest: { rest: ['testWebhook'], mcp: ['test_webhook'], admin: 'acting' },
   getPayloadVersion: {
-    rest: 'member',
+    rest: 'covered',
     mcp: ['list_webhooks'],
     admin: ['payload-version show'],
   },

@@ -157,6 +157,13 @@ describe('the catalogue of tools', () => {
       }
     }
   });
+
+  test('the prompt for the upgrade says who sets the payload version', () => {
+    const texts = promptsFor('developer').map((prompt) => prompt.text({}));
+    expect(texts.join('\n')).toContain(
+      'developer.manage sets the payload version in the portal, under Payload version',
+    );
+  });
 });
 
 const nameOf = ({ name }: { readonly name: string }): string => name;

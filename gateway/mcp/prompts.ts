@@ -74,7 +74,7 @@ const prepareUpgrade: Prompt = {
       'Prepare our upgrade from API version 2026-07 to 2026-10.',
       'What changes: in return details and in webhook payloads of topic return, condition.condition_category of a line was a string and becomes an object {subject, title, grade, category_name, category_parent}. grade_a to grade_d become grade a to d with category_name null; incorrect_item, missing and junk become category_name with grade null. Nothing else changes. The alias v1 is 2026-07.',
       '1. Call get_shop_context: in which stage of their life cycle are both versions? Call list_webhooks: which version do our payloads have, and which active webhooks have the topic return?',
-      '2. Give me a checklist: each place that reads condition_category, over REST and in each of those webhooks with its address; how to read both forms during the change; how to test it; and in which order to switch. The operator of this service sets the payload version (`npm run admin -- payload-version set`) for the whole shop and for later events. No tool changes it.',
+      '2. Give me a checklist: each place that reads condition_category, over REST and in each of those webhooks with its address; how to read both forms during the change; how to test it; and in which order to switch. A member with the permission developer.manage sets the payload version in the portal, under Payload version, for the whole shop and for later events. The page compares both versions and sends tests. No tool changes it.',
       '3. Say what could still break, and how we would notice it. Change nothing.',
     ].join('\n'),
 };

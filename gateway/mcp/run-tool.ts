@@ -162,7 +162,7 @@ function unauthorizedText({ role }: Rights, tool: Tool): string {
     return `Unauthorized: ${tool.name} changes something, and the user allowed this assistant only to read. Do not try again. To allow it, the user must connect this assistant again and choose everything.`;
   }
   const needed = permissionsFor(tool.name).join(' or ');
-  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can ask the operator for a role that has the permission.`;
+  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can change the user's role in the portal, under Team and roles.`;
 }
 
 /** A result up to this length is never too large for a response. Characters. */

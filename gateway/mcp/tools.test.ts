@@ -52,6 +52,7 @@ describe.each(ROLES)('%s', (role) => {
     expect(result.isError).toBe(true);
     expect(result.text).toMatch(/^Unauthorized: /);
     for (const permission of anyOf) expect(result.text).toContain(permission);
+    expect(result.text).toContain('in the portal, under Team and roles');
     expect(result.data).toBeUndefined();
   });
 });

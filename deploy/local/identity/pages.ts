@@ -62,7 +62,7 @@ ${definitionList([
 <p>The app can do this in the shop, and nothing else:</p>
 <ul>
 ${rights}</ul>
-<p>The access ends when you leave the shop or may no longer manage webhooks. The operator of this service can end it earlier.</p>
+<p>The access ends when you leave the shop or may no longer manage webhooks. Members who may manage webhooks can end it earlier, in the portal under Partner apps.</p>
 ${decision({ allow: o.allow, deny: o.deny, csrf: o.csrf })}`,
   );
 }
