@@ -28,7 +28,8 @@ afterAll(async () => {
 /** Pauses between the attempts of a delivery, with the most jitter. Seconds. */
 const PAUSES_S = [6, 36, 360, 2_160, 8_640, 21_600, 43_200, 60_480, 86_400, 103_680];
 
-async function addWebhook(page: Page): Promise<string> {
+/** @param path of the receiver's address; another one for each webhook by default. */
+async function addWebhook(page: Page, path: string = crypto.randomUUID()): Promise<string> {
   const { webhook } = await callPortal<{ webhook: { id: string } }>(
     page,
     'WebhooksService/CreateWebhook',
@@ -36,7 +37,7 @@ async function addWebhook(page: Page): Promise<string> {
       idempotencyKey: crypto.randomUUID(),
       topic: 'return',
       trigger: 'return.created',
-      url: new URL(`/${crypto.randomUUID()}`, receiver.url).href,
+      url: new URL(`/${path}`, receiver.url).href,
     },
   );
   return webhook.id;
@@ -96,8 +97,20 @@ test('what waits and what was given up are counted, listed and sent together', a
   await page.goBack();
 
   receiver.answer = (response) => void response.writeHead(200).end();
+  // Until it is known what was given up, nothing is sent.
+  await page.route('**/*/PreviewReplay', (route) => route.abort());
   await banner.getByRole('button', { name: 'Send all of them again' }).click();
   const dialog = page.getByRole('dialog');
+  const submit = dialog.getByRole('button', { name: 'Send', exact: true });
+  await submit.waitFor();
+  expect(await submit.isDisabled()).toBe(true);
+  await dialog.getByText('The service did not answer').waitFor();
+  expect(await submit.isDisabled()).toBe(true);
+  await page.unroute('**/*/PreviewReplay');
+  // The browser reports the call that did not arrive.
+  const problems = developer.problems().filter((text) => !text.includes('net::ERR_FAILED'));
+  expect(problems).toEqual([]);
+  await dialog.getByRole('button', { name: 'Try again' }).click();
   await dialog.getByText('1 waits and is sent now').waitFor();
   await dialog.getByText('1 was given up and is sent again').waitFor();
   expect(await developer.findings()).toEqual([]);
@@ -149,6 +162,27 @@ test('an equal webhook is named before and after it is added', async () => {
   const added = page.url().split('/').at(-1)?.split('?')[0];
   for (const id of [webhookId, added]) {
     await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: id });
+  }
+});
+
+test('of many equal webhooks five are named, and the others are counted', async () => {
+  const { page, open } = developer;
+  const path = crypto.randomUUID();
+  const ids: string[] = [];
+  for (let equal = 0; equal < 6; equal += 1) ids.push(await addWebhook(page, path));
+  await open('/webhooks');
+  await page.getByRole('button', { name: 'Add a webhook' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('textbox', { name: /^Address/ }).fill(await urlOf(page, ids[0] ?? ''));
+  await dialog.getByLabel('Event').selectOption('return.created');
+  await dialog.getByLabel(/^Topic/).selectOption('return');
+  const named = String.raw`Webhook \d+(, webhook \d+){4} and 1 more`;
+  await dialog
+    .getByText(new RegExp(`^${named} have the same address.* each event 7 times`))
+    .waitFor();
+  expect(await developer.findings()).toEqual([]);
+  for (const webhookId of ids) {
+    await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
   }
 });
 

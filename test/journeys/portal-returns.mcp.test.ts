@@ -121,4 +121,11 @@ test('an owner opens the audit entries of a return, and finds them by the order 
   await row.locator('summary').getByText('Reason').focus();
   await page.keyboard.press('Enter');
   await row.getByText('Worn', { exact: true }).waitFor();
+  // A long timeline has its newest entries in the first page.
+  await page.route('**/*.ReturnsService/ListTimeline', (route) =>
+    route.fulfill({ json: { nextCursor: 'next' } }),
+  );
+  await open(`/audit-log?return=${id}`);
+  await row.getByText('It is not among the newest 200 entries of the timeline.').waitFor();
+  await page.unrouteAll();
 });

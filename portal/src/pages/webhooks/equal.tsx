@@ -22,14 +22,18 @@ function isEqual(one: Chosen, other: Chosen): boolean {
   return one.url === other.url && one.topic === other.topic && one.trigger === other.trigger;
 }
 
+/** How many webhooks the warning names. */
+const NAMED = 5;
+
 /** The warning about the other webhooks with these ids. Nothing without ids. */
 export function EqualWebhooks({ ids }: { readonly ids: readonly string[] }) {
   const named = useWebhookNames();
   if (ids.length === 0) return null;
   return (
     <Alert color="yellow" role="status" title="There is an equal webhook">
-      {webhooksText(ids.slice(0, 5).map(named))} {ids.length === 1 ? 'has' : 'have'} the same
-      address, event and topic. While all of them are active, your system gets each event{' '}
+      {webhooksText(ids.slice(0, NAMED).map(named))}
+      {ids.length > NAMED && ` and ${ids.length - NAMED} more`} {ids.length === 1 ? 'has' : 'have'}{' '}
+      the same address, event and topic. While all of them are active, your system gets each event{' '}
       {ids.length + 1} times, each time with another webhook-id.
     </Alert>
   );

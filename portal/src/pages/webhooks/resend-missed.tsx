@@ -34,7 +34,8 @@ export function ResendMissed(o: {
   );
   const { data } = preview;
   const again = data && !data.more ? data.replayable : 0;
-  const total = waiting + again;
+  // Without the preview the button would send only what waits.
+  const total = data ? waiting + again : 0;
   // The count at the click: before the last call ends, the first deliveries may be received and no longer count.
   const sent = useRef(0);
   const finish = () => {

@@ -5,7 +5,7 @@ import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/
 import { count } from '../../words.ts';
 import { webhookText } from './name.ts';
 
-/** The other webhooks that send to the address of this one. Each has its own settings, so each must be corrected alone. */
+/** The other webhooks that send to the address of this one. */
 export function useSameAddress({ id, url }: Pick<Webhook, 'id' | 'url'>): readonly Webhook[] {
   const { data } = useQuery(WebhooksService.method.listWebhooks, {});
   return (data?.webhooks ?? []).filter((one) => one.id !== id && one.url === url);
