@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { invalidField } from '../../services/platform/errors.ts';
 import type { Author } from '../tenancy/audit.ts';
-import { type EndedGrant, listEndedGrants } from '../tenancy/ended-access.ts';
+import { type EndedGrant, type EndedList, listEndedGrants } from '../tenancy/ended-access.ts';
 import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { permits, type Role } from '../tenancy/permissions.ts';
 
@@ -30,7 +30,7 @@ export interface Assistants {
    */
   list(o: { limit: number; cursor: string; isNewestFirst?: boolean }): Promise<AssistantsPage>;
   /** Returns those whose access has ended, as {@link listEndedGrants} does. */
-  listEnded(): Promise<EndedGrant[]>;
+  listEnded(): Promise<EndedList<EndedGrant>>;
   /**
    * Disconnects an assistant, so that its next call is rejected. A second call for the same assistant succeeds too,
    * while its grant is stored.

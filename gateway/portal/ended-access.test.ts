@@ -12,7 +12,7 @@ import {
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 import { costOf, recordingPool, vacuum } from '../../test/kit/postgres/plans.ts';
 import { storeGrant } from '../oauth/issue.ts';
-import { recordAudit } from '../tenancy/audit.ts';
+import { recordAudit, recordAudits } from '../tenancy/audit.ts';
 import { listEndedGrants, listRemovedApps } from '../tenancy/ended-access.ts';
 import { installApp } from '../tenancy/installations.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
@@ -150,6 +150,22 @@ describe('partner apps that were removed', () => {
   });
 });
 
+test('a list says whether there are more than it has', async () => {
+  const owner = await newOwner();
+  const entry = { shopId: owner.shopId, by: TEST_AUTHOR, subject: 'a', detail: { issuer: 'i' } };
+  const listsAfter = async (ends: number) => {
+    for (const action of ['assistant.disconnected', 'app.removed']) {
+      const entries = Array.from({ length: ends }, () => ({ ...entry, action }));
+      await recordAudits(under.database.pool, entries);
+    }
+    const { assistants, more } = await owner.client(AssistantsService).listEndedAssistants({});
+    const removed = await owner.client(AppsService).listRemovedApps({});
+    return [assistants.length, more, removed.apps.length, removed.more];
+  };
+  expect(await listsAfter(50)).toEqual([50, false, 50, false]);
+  expect(await listsAfter(1)).toEqual([50, true, 50, true]);
+});
+
 test('ended access is read with one statement each, by index', async () => {
   const { pool } = under.database;
   const shopId = await under.newShop();
@@ -172,7 +188,7 @@ test('ended access is read with one statement each, by index', async () => {
       () => listRemovedApps(recorded.pool, shopId),
     ]) {
       recorded.taken();
-      expect((await read()).length).toBeGreaterThan(0);
+      expect((await read()).ended.length).toBeGreaterThan(0);
       const statements = recorded.taken();
       expect(statements).toHaveLength(1);
       for (const statement of statements) {

@@ -2,7 +2,9 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { type Param, param, raw, type Sql, sql, unnamed } from '../../services/platform/sql.ts';
 
 /** Maximum number of assistants, or of apps, in a list of those whose access has ended. */
-export const MAX_ENDED = 50;
+const MAX_ENDED = 50;
+/** One more is read. If it exists, there are more than the list has. */
+const MAX_READ = MAX_ENDED + 1;
 /** Maximum number of connections that are searched for expired ones, newest first. */
 const MAX_SEARCHED = 1_000;
 
@@ -13,6 +15,13 @@ export interface EndedBy {
   readonly byId: string | null;
   /** Empty when unknown. */
   readonly byName: string;
+}
+
+/** The assistants or apps whose access ended last. */
+export interface EndedList<T> {
+  readonly ended: readonly T[];
+  /** Whether there are more than these. */
+  readonly isMore: boolean;
 }
 
 /** An assistant whose access has ended. */
@@ -46,7 +55,7 @@ export interface EndedGrant extends EndedBy {
 export async function listEndedGrants(
   db: Queryable,
   { shopId, userId }: { readonly shopId: bigint; readonly userId?: bigint },
-): Promise<EndedGrant[]> {
+): Promise<EndedList<EndedGrant>> {
   const shop = param(shopId);
   const user = userId === undefined ? undefined : param(String(userId));
   const { rows } = await db.query<EndedGrant>(
@@ -58,9 +67,9 @@ select e.id, u.id as "userId", u.name as "userName", u.email, coalesce(e.detail-
   from ((${disconnected(shop, user)}) union all (${expired(shop, user)})) e
   left join users u on u.id = ${idIn(sql`e.user_id`)}
   left join users b on e.actor_kind = 'user' and b.id = ${idIn(sql`e.actor_id`)}
- order by coalesce(e.ended_at, e.connected_at) desc, e.id limit ${raw(MAX_ENDED)}`),
+ order by coalesce(e.ended_at, e.connected_at) desc, e.id limit ${raw(MAX_READ)}`),
   );
-  return rows;
+  return listOf(rows);
 }
 
 /** The assistants that were disconnected last. */
@@ -72,7 +81,7 @@ select d.subject as id, d.detail->>'user_id' as user_id, d.detail, c.detail->>'a
     select * from audit_log
      where shop_id = ${shop} and action = 'assistant.disconnected'
        ${user ? sql`and detail->>'user_id' = ${user}` : sql``}
-     order by at desc, id desc limit ${raw(MAX_ENDED)}) d
+     order by at desc, id desc limit ${raw(MAX_READ)}) d
   left join lateral (
     select l.at, l.detail from audit_log l
      where l.shop_id = ${shop} and l.subject = d.subject and l.action = 'assistant.connected'
@@ -94,7 +103,7 @@ select c.subject, c.actor_id, c.detail, c.detail->>'access', c.at, null::timesta
    and not exists (
          select from audit_log l
           where l.shop_id = ${shop} and l.subject = c.subject and l.action = 'assistant.disconnected')
- order by c.at desc limit ${raw(MAX_ENDED)}`;
+ order by c.at desc limit ${raw(MAX_READ)}`;
 }
 
 /** A partner's app that was removed. */
@@ -112,7 +121,10 @@ export interface RemovedApp extends EndedBy {
  * Lists the apps that were removed from a shop, those that were removed last first, at most {@link MAX_ENDED}. Reads the
  * audit log, which keeps its entries for 13 months, because an installation is deleted when it ends.
  */
-export async function listRemovedApps(db: Queryable, shopId: bigint): Promise<RemovedApp[]> {
+export async function listRemovedApps(
+  db: Queryable,
+  shopId: bigint,
+): Promise<EndedList<RemovedApp>> {
   const shop = param(shopId);
   const { rows } = await db.query<RemovedApp>(
     unnamed(sql`
@@ -121,7 +133,7 @@ select r.id, r.subject as "clientId", coalesce(r.detail->>'issuer', '') as issue
   from (
     select * from audit_log
      where shop_id = ${shop} and action = 'app.removed'
-     order by at desc, id desc limit ${raw(MAX_ENDED)}) r
+     order by at desc, id desc limit ${raw(MAX_READ)}) r
   left join lateral (
     select l.at from audit_log l
      where l.shop_id = ${shop} and l.subject = r.subject and l.action = 'app.installed'
@@ -130,7 +142,11 @@ select r.id, r.subject as "clientId", coalesce(r.detail->>'issuer', '') as issue
   left join users b on r.actor_kind = 'user' and b.id = ${idIn(sql`r.actor_id`)}
  order by r.at desc, r.id desc`),
   );
-  return rows;
+  return listOf(rows);
+}
+
+function listOf<T>(rows: readonly T[]): EndedList<T> {
+  return { ended: rows.slice(0, MAX_ENDED), isMore: rows.length > MAX_ENDED };
 }
 
 /** The columns of {@link EndedBy} of an entry, with its user `b`. */

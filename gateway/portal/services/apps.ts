@@ -22,9 +22,10 @@ export function appsService({ pool }: Portal): ServiceImpl<typeof AppsService> {
     },
 
     async listRemovedApps(_request, context) {
-      const apps = await listRemovedApps(pool, callOf(context).session.shopId);
+      const { ended, isMore } = await listRemovedApps(pool, callOf(context).session.shopId);
       return {
-        apps: apps.map((one) => {
+        more: isMore,
+        apps: ended.map((one) => {
           const installedAt = timestampOf(one.installedAt);
           const removedBy = endedByView(one);
           return {

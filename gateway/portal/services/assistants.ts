@@ -37,8 +37,8 @@ export function assistantsService({ pool }: Portal): ServiceImpl<typeof Assistan
 
     async listEndedAssistants(_request, context) {
       const call = callOf(context);
-      const ended = await assistantsOf(call).listEnded();
-      return { assistants: ended.map((one) => endedView(one, call)) };
+      const { ended, isMore } = await assistantsOf(call).listEnded();
+      return { assistants: ended.map((one) => endedView(one, call)), more: isMore };
     },
 
     async disconnectAssistant({ assistantId }, context) {

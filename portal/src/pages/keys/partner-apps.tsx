@@ -62,15 +62,12 @@ const COLUMNS: readonly Column<Pick<App, 'clientId' | 'issuer'>>[] = [
   { title: 'Signs in at', cell: ({ issuer }) => issuer },
 ];
 
-/** As many as the service lists. */
-const LISTED = 50;
-
 /** The apps that were removed, folded, because few readers look for them. */
 function RemovedApps() {
   const query = useQuery(AppsService.method.listRemovedApps, {});
   return (
     <Loaded query={query} rows={1}>
-      {({ apps }) =>
+      {({ apps, more }) =>
         apps.length > 0 && (
           <Fold title={`${count(apps.length, 'app')} removed`}>
             <DataTable
@@ -87,9 +84,9 @@ function RemovedApps() {
               ]}
             />
             <Text size="sm" c="dimmed" mt="xs">
-              {apps.length < LISTED
-                ? 'These are all of the last 13 months.'
-                : `These are the ${LISTED} that were removed last.`}
+              {more
+                ? `These are the ${apps.length} that were removed last.`
+                : 'These are all of the last 13 months.'}
             </Text>
           </Fold>
         )

@@ -16,16 +16,13 @@ import { useSession } from '../../session/session.tsx';
 import { numberText } from '../../words.ts';
 import { AppName, Member } from './assistant-cells.tsx';
 
-/** As many as the service lists. */
-const LISTED = 50;
-
 /** The assistants whose access has ended, folded, because few readers look for them. */
 export function EndedAssistants() {
   const { can } = useSession();
   const query = useQuery(AssistantsService.method.listEndedAssistants, {});
   return (
     <Loaded query={query} rows={1}>
-      {({ assistants }) =>
+      {({ assistants, more }) =>
         assistants.length > 0 && (
           <Fold title={`${numberText(assistants.length)} whose access has ended`}>
             <DataTable
@@ -35,9 +32,9 @@ export function EndedAssistants() {
               rowKey={({ id }) => id}
             />
             <Text size="sm" c="dimmed" mt="xs">
-              {assistants.length < LISTED
-                ? 'These are all of the last 13 months.'
-                : `These are the ${LISTED} that ended last.`}{' '}
+              {more
+                ? `These are the ${assistants.length} that ended last.`
+                : 'These are all of the last 13 months.'}{' '}
               {can(AuditService.method.listAuditEntries) && (
                 <Link to="/audit-log" search={{ action: 'assistant.*' }}>
                   Show all in the audit log
