@@ -18,9 +18,9 @@ import { idOf, keyOf, optionalId, pageSizeOf, timeOf, upTo, wordOf } from '../fi
 import { possibleActions } from '../possible-actions.ts';
 import { checkOf } from '../return-check.ts';
 import { reviewComment } from '../review-comment.ts';
-import { listedView } from '../views/listed-return.ts';
 import { returnView } from '../views/return.ts';
 import { timelineEntryView } from '../views/return-records.ts';
+import { summaryView } from '../views/return-summary.ts';
 import { fraudReportMethods } from './fraud-reports.ts';
 import { inspectionMethods } from './inspections.ts';
 import { returnChanges, type ShowReturn } from './return-changes.ts';
@@ -56,7 +56,7 @@ function returnReads(show: ShowReturn) {
     async listReturns(request, context) {
       const found = await searchSummaries(callOf(context).context, queryOf(request));
       const { summaries, nextCursor, total } = found;
-      return { returns: summaries.map(listedView), nextCursor, total };
+      return { returns: summaries.map(summaryView), nextCursor, total };
     },
 
     async getReturn({ returnId }, context) {

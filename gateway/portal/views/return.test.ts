@@ -1,5 +1,10 @@
+import { create } from '@bufbuild/protobuf';
 import { describe, expect, test } from '@jest/globals';
-import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  CustomerSchema,
+  type Return,
+  ReturnState,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleReturn } from '../../../services/contract/sample-return.ts';
 import type { ReturnCheck } from '../return-check.ts';
 import { returnView } from './return.ts';
@@ -23,6 +28,15 @@ describe('a return in the portal', () => {
     expect(refund?.amount?.presentment).toMatch(/^\d+\.\d\d$/);
     expect(shown.lines?.[0]?.refund?.shop).toBe('42.00');
     expect(shown.labels?.[0]?.status).toBe(shown.summary?.labelStatus);
+  });
+
+  test.each([
+    [{ firstName: 'Ada', lastName: 'Lovelace' }, 'Ada Lovelace'],
+    [{ firstName: '', lastName: 'Lovelace' }, 'Lovelace'],
+    [{}, ''],
+  ])('names the shopper %p as the list does', (names, shown) => {
+    const customer = create(CustomerSchema, names);
+    expect(view({ ...sampleReturn(1n), customer }).summary?.customerName).toBe(shown);
   });
 
   test('has the share of shipping in the refund of a line item', () => {

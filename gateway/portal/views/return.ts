@@ -3,7 +3,6 @@ import type {
   ReturnCommentSchema,
   ReturnLineSchema,
   ReturnSchema,
-  ReturnSummarySchema,
 } from '../../../proto/gen/rms/portal/v1/return_pb.ts';
 import {
   DispositionOutcomeSchema,
@@ -12,50 +11,20 @@ import {
   type LineAmounts,
   type LineItem,
   LineOutcomeSchema,
-  OutcomeSchema,
   type Return,
   ReturnMethodSchema,
-  ReturnStateSchema,
-  ReturnTypeSchema,
   type Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { word, zero } from '../../../services/contract/views/values.ts';
+import { word } from '../../../services/contract/views/values.ts';
 import {
   DISPOSITION_OUTCOMES,
   LABEL_STATUSES,
   LINE_OUTCOMES,
   RETURN_METHODS,
-  RETURN_OUTCOMES,
-  RETURN_STATES,
-  RETURN_TYPES,
 } from '../../../services/contract/vocabulary.ts';
 import type { ReturnCheck } from '../return-check.ts';
 import { effectViews, processingEffects } from './return-effects.ts';
-
-/** Number of titles in a summary. */
-const TITLES = 3;
-
-export function returnSummaryView(ret: Return): MessageInitShape<typeof ReturnSummarySchema> {
-  const { customer, lineItems } = ret;
-  const names = [customer?.firstName, customer?.lastName].filter((name) => name !== undefined);
-  return {
-    id: String(ret.id),
-    orderName: ret.order?.name ?? '',
-    state: word(ReturnStateSchema, ret.state, RETURN_STATES) ?? '',
-    outcome: word(OutcomeSchema, ret.outcome, RETURN_OUTCOMES) ?? '',
-    type: word(ReturnTypeSchema, ret.type, RETURN_TYPES) ?? '',
-    customerName: names.join(' '),
-    customerEmail: customer?.email ?? '',
-    total: { value: ret.totals?.total || zero(ret.currency), currency: ret.currency },
-    units: lineItems.reduce((sum, { quantity }) => sum + quantity, 0),
-    titles: lineItems.slice(0, TITLES).map(({ title }) => title),
-    labelStatus: labelStatus(ret.labels.at(-1)),
-    ...(ret.createdAt && { createdAt: ret.createdAt }),
-    ...(ret.updatedAt && { updatedAt: ret.updatedAt }),
-    flagReasons: ret.flagReasons,
-    processing: ret.processing,
-  };
-}
+import { returnSummaryView } from './return-summary.ts';
 
 /**
  * @param o.destinationName empty when unknown.

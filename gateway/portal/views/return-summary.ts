@@ -1,12 +1,17 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ReturnSummarySchema } from '../../../proto/gen/rms/portal/v1/return_pb.ts';
 import {
+  LabelStatus,
   LabelStatusSchema,
   OutcomeSchema,
+  type Return,
   ReturnStateSchema,
   ReturnTypeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { ReturnSummary } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type {
+  ReturnSummary,
+  SummaryDetails,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { word, zero } from '../../../services/contract/views/values.ts';
 import {
   LABEL_STATUSES,
@@ -15,8 +20,29 @@ import {
   RETURN_TYPES,
 } from '../../../services/contract/vocabulary.ts';
 
-/** A row of the list of returns, with the values that the page of the return shows. */
-export function listedView(one: ReturnSummary): MessageInitShape<typeof ReturnSummarySchema> {
+/** Number of titles in a summary. */
+const TITLES = 3;
+
+type SameInBoth =
+  | 'id'
+  | 'order'
+  | 'state'
+  | 'outcome'
+  | 'type'
+  | 'currency'
+  | 'labelStatus'
+  | 'createdAt'
+  | 'updatedAt'
+  | 'processing';
+
+/** What a summary is made of: a row of a list, or a whole return. */
+interface Summarized extends Pick<ReturnSummary, SameInBoth> {
+  readonly totals?: { readonly total: string } | undefined;
+  readonly details?: Partial<SummaryDetails> | undefined;
+}
+
+/** A return in a list. */
+export function summaryView(one: Summarized): MessageInitShape<typeof ReturnSummarySchema> {
   const { order, totals, details, currency, createdAt, updatedAt } = one;
   const names = [details?.customerFirstName, details?.customerLastName].filter(Boolean);
   return {
@@ -37,4 +63,21 @@ export function listedView(one: ReturnSummary): MessageInitShape<typeof ReturnSu
     processing: one.processing,
     fraudReported: details?.fraudReported ?? false,
   };
+}
+
+/** The summary of a whole return, as {@link summaryView} makes it. Only lists say whether it was reported as fraud. */
+export function returnSummaryView(ret: Return): MessageInitShape<typeof ReturnSummarySchema> {
+  const { customer, lineItems, flagReasons } = ret;
+  return summaryView({
+    ...ret,
+    labelStatus: ret.labels.at(-1)?.status ?? LabelStatus.UNSPECIFIED,
+    details: {
+      customerFirstName: customer?.firstName ?? '',
+      customerLastName: customer?.lastName ?? '',
+      customerEmail: customer?.email ?? '',
+      units: lineItems.reduce((sum, { quantity }) => sum + quantity, 0),
+      titles: lineItems.slice(0, TITLES).map(({ title }) => title),
+      flagReasons,
+    },
+  });
 }
