@@ -29,7 +29,7 @@ export function isPortalStale(): boolean {
  *
  * @param folder where to; `portal/dist`, which the gateway serves, when undefined.
  */
-export async function buildPortal(folder = join(ROOT, 'portal/dist')): Promise<void> {
+async function buildPortal(folder = join(ROOT, 'portal/dist')): Promise<void> {
   // Another value, such as jest's, would build React for development.
   process.env.NODE_ENV = 'production';
   const { build } = await import('vite');

@@ -72,7 +72,7 @@ export async function summariesOf(
 }
 
 /** The statement of {@link summariesOf}. */
-export function selectSummaries(o: SummaryPage): Sql {
+function selectSummaries(o: SummaryPage): Sql {
   const shop = param(o.shopId);
   return sql`
 select r.id, r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,

@@ -13,7 +13,7 @@ const REST_BYTES = 64;
  * Marks the end of a text that was cut. It is also the name of the entry about headers that were left out. No header
  * has this name.
  */
-export const CUT = '…';
+const CUT = '…';
 /** Replaces a value that may be a credential. */
 export const LEFT_OUT = '(not stored)';
 

@@ -9,7 +9,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { ChosenValues, SubscriptionChange } from './subscription.ts';
 
 /** Maximum number of subscriptions of a shop. */
-export const MAX_SUBSCRIPTIONS = 100;
+const MAX_SUBSCRIPTIONS = 100;
 
 /**
  * Maximum number of active subscriptions of a shop to one host for one topic and trigger. A host need not agree to a
