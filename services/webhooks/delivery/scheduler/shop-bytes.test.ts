@@ -20,10 +20,10 @@ beforeEach(() => {
   });
 });
 
-/** How many requests of 1 MiB are allowed until one must wait. */
+/** How many requests of 1 MiB are allowed until one must wait; 100 if none must. */
 function countUntilWait(shopId: bigint): number {
   let count = 0;
-  while (bytes.take(shopId, MIB - OVERHEAD)) count += 1;
+  while (count < 100 && bytes.take(shopId, MIB - OVERHEAD)) count += 1;
   return count;
 }
 
@@ -58,7 +58,7 @@ describe('the byte limit of a shop', () => {
 
   test('counts the headers of empty requests', () => {
     let count = 0;
-    while (bytes.take(1n, 0)) count += 1;
+    while (count < 8 * MIB && bytes.take(1n, 0)) count += 1;
     expect(count).toBe((8 * MIB) / OVERHEAD);
   });
 
