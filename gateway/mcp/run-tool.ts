@@ -159,7 +159,7 @@ async function audited(
 /** The error text for a missing permission. One of the tool's permissions is enough (interface: Permissions). */
 function unauthorizedText({ role }: Rights, tool: Tool): string {
   if (isPermitted(role, tool)) {
-    return `Unauthorized: ${tool.name} changes something, and the user allowed this assistant only to read. Do not try again. To allow it, the user must connect this assistant again and choose everything.`;
+    return `Unauthorized: ${tool.name} changes something, and the user allowed this assistant only to read. Do not try again. To allow it, the user must first disconnect this assistant in the portal, then connect it again and choose everything.`;
   }
   const needed = permissionsFor(tool.name).join(' or ');
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can change the user's role in the portal, under Team and roles.`;
