@@ -22,17 +22,18 @@ type PendingRow = Row & { readonly is_leased_by_call: boolean; readonly is_part_
 
 /**
  * Returns the oldest pending inspection of each line item, for at most 30 line items. Reads one line item after
- * another, because PostgreSQL's stored plan of a join may read all inspections of the shop.
+ * another, because PostgreSQL's stored plan of a join may read all inspections of the shop. Finds the others of a
+ * call by `due_at`, which has an index. They have the same value as long as the call has its lease.
  */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Pending[]> {
   const { rows } = await db.query<PendingRow>({
     name: 'oldest-pending',
     text: `select ${COLUMNS}, h.is_leased_by_call,
             h.is_leased_by_call and count(*) over (partition by h.lease_token) < (
-              select count(*) from handovers c where c.shop_id = $1 and c.lease_token = h.lease_token
+              select count(*) from handovers c where c.due_at = h.due_at and c.lease_token = h.lease_token
             ) as is_part_of_call
        from (
-         select distinct on (line_item_id) inspection_id, lease_token,
+         select distinct on (line_item_id) inspection_id, lease_token, due_at,
                 lease_token is not null and attempts = 0 and due_at > now() as is_leased_by_call
            from handovers
           where shop_id = $1 and kind = $2 and line_item_id = any ($3::bigint[])
