@@ -123,8 +123,12 @@ async function sendError(
   { error, headers, cause }: HttpError,
   { req, res, exchange }: Incoming,
 ): Promise<void> {
-  if (error.status >= 500 && !exchange.isShed) {
-    logger.error({ err: cause, requestId: exchange.requestId }, 'shopify webhook failed');
+  const { requestId, isShed } = exchange;
+  if (error.status === 500) logger.error({ err: cause, requestId }, 'shopify webhook failed');
+  // Without a stack, because strangers can cause many of these with slow bodies.
+  if (error.status === 503 && !isShed) {
+    const reason = cause instanceof Error ? cause.message : undefined;
+    logger.warn({ reason, requestId }, 'shopify webhook not taken');
   }
   const body = { contentType: 'application/json', json: error.body };
   await send(req, res, { status: error.status, headers: { ...headers, ...NO_STORE }, body });
