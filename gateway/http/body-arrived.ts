@@ -6,7 +6,7 @@ import { ClientGone } from './client-gone.ts';
  * larger than Node's buffer (64 KiB) counts as arrived when the buffer is full. Limit the time with
  * {@link closeUnlessReceived}.
  *
- * @throws ClientGone when the client disconnects before its body is complete.
+ * @throws ClientGone when the client has disconnected, also after its body was complete.
  */
 export async function bodyArrived(req: IncomingMessage): Promise<void> {
   const hasEnded = (): boolean =>
@@ -21,7 +21,7 @@ export async function bodyArrived(req: IncomingMessage): Promise<void> {
       req.on('readable', check).on('close', check);
     });
   }
-  if (req.destroyed && !req.complete) throw new ClientGone();
+  if (req.destroyed) throw new ClientGone();
 }
 
 /** Closes the connection if the body does not arrive in time. */

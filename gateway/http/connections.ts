@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Meter } from '@opentelemetry/api';
@@ -116,8 +117,10 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
       });
       // One after the other, because a response cannot be sent before the previous one, and would wait in memory.
       if (!previous) return handle();
+      // In the context of this request, because the event comes in that of the previous one.
+      const handleInContext = AsyncLocalStorage.bind(handle);
       previous.once('close', () => {
-        if (socket.writable) handle();
+        if (socket.writable) handleInContext();
       });
     },
     hasBegunResponse(socket) {

@@ -15,8 +15,8 @@ export type LoadName =
 
 export interface Slot {
   /**
-   * Releases the slot while `wait` waits for the client, and then takes a slot again. @throws HttpError 503 when none
-   * is free.
+   * Releases the slot while `wait` waits for the client, and then takes a slot again, unless `release` was called in the
+   * meantime. @throws HttpError 503 when none is free.
    */
   during<T>(wait: () => Promise<T>): Promise<T>;
   release(): void;
@@ -114,16 +114,20 @@ export function createInFlight(o: {
       return true;
     },
     async enter(name, exchange) {
-      let release: (() => void) | undefined = take(name, exchange);
+      let releaseTaken = take(name, exchange);
+      let hasEnded = false;
       return {
         async during(wait) {
-          release?.();
-          release = undefined;
+          releaseTaken();
           const result = await wait();
-          release = take(name, exchange);
+          // The client may have left during the wait. Nobody would release a slot that is taken after that.
+          if (!hasEnded) releaseTaken = take(name, exchange);
           return result;
         },
-        release: () => release?.(),
+        release() {
+          hasEnded = true;
+          releaseTaken();
+        },
       };
     },
   };

@@ -1,4 +1,4 @@
-/** The minimum rate at which a client must send a large body or read a large response. */
+/** The minimum rate at which a client must send a large or late body, or read a large response. */
 export interface MinimumRate {
   readonly bytesPerS: number;
   /** The time over which the rate is measured. Milliseconds. */
@@ -7,7 +7,7 @@ export interface MinimumRate {
 
 /**
  * The default: a tenth of the rate at which the largest body or response would just meet its time limit. Only a stalled
- * client is slower.
+ * or very slow client is slower.
  */
 const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
 

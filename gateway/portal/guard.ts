@@ -13,6 +13,7 @@ import { createConcurrentShare } from '../http/concurrent-share.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight } from '../http/in-flight.ts';
+import { sendContinue } from '../http/receive-body.ts';
 import type { Services } from '../services.ts';
 import type { PortalCall } from './call.ts';
 import type { SessionCookie } from './session-cookie.ts';
@@ -56,7 +57,9 @@ export interface GuardParts {
  */
 export function portalGuard(o: GuardParts): RequestHandler {
   const ownOrigin = new URL(o.publicUrl).origin;
-  const count = createConcurrentShare(Math.floor(o.inFlight.sizeOf('portal') * USER_PART));
+  const count = createConcurrentShare(
+    Math.max(1, Math.floor(o.inFlight.sizeOf('portal') * USER_PART)),
+  );
   return async (req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     const exchange = o.exchangeOf(res);
@@ -89,8 +92,9 @@ export function portalGuard(o: GuardParts): RequestHandler {
       }
       if (res.closed) return;
       if (!count(String(session.userId), res)) return reject(res, tooManyAtOnce());
-      // Before the slot, so that a body that does not arrive takes none of the slots that all shops share.
+      // Before the slot, so that a body up to 64 KiB that does not arrive takes none of the slots that all shops share.
       closeUnlessReceived(req, res, o.smallBodyMs);
+      sendContinue(req, res);
       await bodyArrived(req);
       const slot = await o.inFlight.enter('portal', exchange).catch(() => undefined);
       if (!slot) return reject(res, unavailable());

@@ -42,13 +42,13 @@ const longText = (mark: string) => `${mark}${'é'.repeat(20_000)}`;
 describe('a long text', () => {
   test('is stored once, and read with each revision that had it', async () => {
     const of = await bench.submit(await bench.shop(), { lines: [line(), line()], customer });
-    const [assessed] = (await assess(of, longText('first'))).returns;
+    const [assessed] = (await assess(of, longText('one note'))).returns;
     const [graded] = (await grade(of, longText('described'))).returns;
-    expect(await copiesOf(bench.db.pool, 'first')).toEqual(['line_dispositions']);
-    const [replaced] = (await assess(of, longText('second'))).returns;
+    expect(await copiesOf(bench.db.pool, 'one note')).toEqual(['line_dispositions']);
+    const [replaced] = (await assess(of, longText('another note'))).returns;
     await grade(of, 'short');
-    expect(await copiesOf(bench.db.pool, 'first')).toEqual(['timeline']);
-    expect(await copiesOf(bench.db.pool, 'second')).toEqual(['line_dispositions']);
+    expect(await copiesOf(bench.db.pool, 'one note')).toEqual(['timeline']);
+    expect(await copiesOf(bench.db.pool, 'another note')).toEqual(['line_dispositions']);
 
     expect(await snapshot(of, 2n)).toEqual(assessed);
     expect(await snapshot(of, 3n)).toEqual(graded);
