@@ -34,12 +34,16 @@ export function eventsRoutes(o: {
       const page = await listPublished(o.pool, parseCursor(cursor));
       return { events: [...page.events], nextCursor: page.next.join('.'), more: page.isMore };
     },
-    async publishAgain(request) {
+    async publishAgain(request, { signal }) {
       const { positions } = parseInput(again, request);
       // In order, so that events of one key keep theirs.
       const rest = positions.toSorted((a, b) => (a < b ? -1 : 1));
       let published = 0;
-      while (rest.length > 0) published += await publishPart(o, rest.splice(0, PART));
+      while (rest.length > 0) {
+        // A caller that has gone counts nothing, and asks for all of them again.
+        signal.throwIfAborted();
+        published += await publishPart(o, rest.splice(0, PART));
+      }
       return { published };
     },
   };

@@ -36,6 +36,8 @@ export interface SweepOptions extends SweepName {
 const MAX_PAGES = 100;
 /** Maximum number of calls in one sweep that publish events again. Together they publish 20,000 events. */
 const MAX_CALLS = 100;
+/** Time limit of a call that publishes events again. Milliseconds. */
+const PUBLISH_MS = 30_000;
 /** While this many missing events are not handled, the sweep does not search for more. */
 const MAX_MISSING = 100_000;
 
@@ -86,7 +88,7 @@ async function publishMissing(o: SweepOptions, signal: AbortSignal): Promise<voi
     const positions = await duePositions(o.pool, { ...o, tries, after, limit: MAX_AGAIN });
     const last = positions.at(-1);
     if (last === undefined) break;
-    await o.events.publishAgain({ positions }, { signal });
+    await o.events.publishAgain({ positions }, { signal, timeoutMs: PUBLISH_MS });
     await notePublished(o.pool, { ...o, positions });
     after = last;
     published += positions.length;
