@@ -18,6 +18,7 @@ import type { BodyBudget } from './http/body-budget.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
 import { apiTarget, type Exchange, hostsOf, newExchange } from './http/exchange.ts';
+import { addLink } from './http/help-headers.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
@@ -27,7 +28,6 @@ import type { Portal } from './portal/create.ts';
 import { portalRouter } from './portal/router.ts';
 import { addPathHelp } from './rest/path-hint.ts';
 import { restRouter } from './rest/router.ts';
-import { addLink } from './rest/send-error.ts';
 import type { RestDependencies } from './rest/serve-operation.ts';
 
 export interface AppDependencies extends RestDependencies {

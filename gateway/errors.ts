@@ -1,6 +1,7 @@
 import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
 import type { Operation } from '../services/contract/operation.ts';
 import * as errors from '../services/contract/public-errors.ts';
+import { HINT } from './http/help-headers.ts';
 
 /** An error response, decided by the gateway or translated from a service's error. */
 export class HttpError extends Error {
@@ -96,7 +97,7 @@ export function tooSlow(): HttpError {
 
 /** @param hint in ASCII: what to look at. */
 export function badBody(detail: string, hint?: string): HttpError {
-  const headers = hint === undefined ? {} : { 'X-Service-Hint': hint };
+  const headers = hint === undefined ? {} : { [HINT]: hint };
   return new HttpError(errors.badBody(detail), { headers });
 }
 

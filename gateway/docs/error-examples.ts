@@ -6,6 +6,7 @@ import { OPERATIONS } from '../../services/contract/operations.ts';
 import * as contract from '../../services/contract/public-errors.ts';
 import { RELEASED, serve } from '../../services/contract/versions.ts';
 import * as errors from '../errors.ts';
+import { HINT } from '../http/help-headers.ts';
 import { rejectedKeyChallenge, scopeChallenge } from '../rest/challenge.ts';
 import { showRequests } from '../rest/rate-limit-headers.ts';
 
@@ -24,7 +25,7 @@ const example = (
 
 const plain = (error: PublicError, hint?: string): ErrorExample => ({
   error,
-  headers: hint === undefined ? {} : { 'X-Service-Hint': hint },
+  headers: hint === undefined ? {} : { [HINT]: hint },
 });
 
 const [ASSESS] = OPERATIONS.filter(({ id }) => id === 'assessDispositions');

@@ -3,7 +3,7 @@ import type { OperationId } from '../../services/contract/operation.ts';
 import { PAYLOAD_VERSION_HEADER } from '../../services/contract/resources/webhook.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import type { ActionContext } from '../actions/context.ts';
-import { addHint } from './send-error.ts';
+import { addHint } from '../http/help-headers.ts';
 
 /** Headers that a handler adds to the response, for values that the interface does not allow in the body. */
 export interface ResponseHeaders {

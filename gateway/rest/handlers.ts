@@ -22,6 +22,7 @@ import { recordLabel, updateLabel } from '../actions/labels.ts';
 import { listReturns } from '../actions/list-returns.ts';
 import { findReturn, listEffects, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { HttpError } from '../errors.ts';
+import { HINT } from '../http/help-headers.ts';
 import type { Handlers } from './handler.ts';
 import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
 
@@ -90,7 +91,7 @@ function withNameHint(selector: DetailsSelector): (error: unknown) => never {
     const name = encodeURIComponent(selector.value.toWellFormed());
     const hint = `names of orders usually begin with #: try order_name=%23${name}`;
     throw new HttpError(NOT_FOUND.returnDetails, {
-      headers: { 'X-Service-Hint': hint },
+      headers: { [HINT]: hint },
       cause: error,
     });
   };

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { nearest } from '../../services/contract/nearest.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
 import { documentationLink, newestActive, serve } from '../../services/contract/versions.ts';
-import { addHint, addLink } from './send-error.ts';
+import { addHint, addLink } from '../http/help-headers.ts';
 
 /** Maximum length of a path for which a hint is searched. Characters. */
 const PATH_MAX = 200;

@@ -17,11 +17,11 @@ import type { BodyCharge } from '../auth/body-charge.ts';
 import { invalid, notFound } from '../errors.ts';
 import type { ReservedBytes } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { addHint } from '../http/help-headers.ts';
 import type { Slot } from '../http/in-flight.ts';
 import { parseJsonObject } from '../http/json.ts';
 import { queryOf } from '../http/query.ts';
 import { hasContent, receiveBody } from '../http/receive-body.ts';
-import { addHint } from './send-error.ts';
 
 /** A request for an operation. */
 export interface Incoming {

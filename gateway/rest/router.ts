@@ -5,8 +5,9 @@ import { isVersion, newestActive, serve } from '../../services/contract/versions
 import { HttpError, internalError, unknownPath, unknownVersion } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { addHint } from '../http/help-headers.ts';
 import { addPathHelp } from './path-hint.ts';
-import { addHint, sendError } from './send-error.ts';
+import { sendError } from './send-error.ts';
 import { operationHandler, type RestDependencies } from './serve-operation.ts';
 
 type HandlerArguments = Parameters<RequestHandler>;

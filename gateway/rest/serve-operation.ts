@@ -18,6 +18,7 @@ import type { BodyBudget } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
+import { addHint, addLink } from '../http/help-headers.ts';
 import type { InFlight } from '../http/in-flight.ts';
 import { reserveResponse } from '../http/large-response.ts';
 import { type HttpResponse, send } from '../http/respond.ts';
@@ -33,7 +34,7 @@ import { conflictHint, DELIVERY_ID, missingHint } from './missing-hint.ts';
 import { nextPageLink } from './next-page.ts';
 import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
 import { type Incoming, readInput, readPathId, readQuery, type WithSlot } from './read-request.ts';
-import { addHint, addLink, sendError } from './send-error.ts';
+import { sendError } from './send-error.ts';
 
 export interface RestDependencies {
   readonly services: Services;
