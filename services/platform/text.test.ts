@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { blank, characters, cleanText, fits, isBase64 } from '../platform/text.ts';
+import { blank, characters, cleanText, fits, isBase64, normalForm } from '../platform/text.ts';
 
 describe('text length', () => {
   test('counts Unicode characters, not UTF-16 units', () => {
@@ -33,6 +33,19 @@ describe('text rules', () => {
   test('only white space is blank', () => {
     expect([' \t\n\u00a0\u2003', ''].every(blank)).toBe(true);
     expect(blank(' x ')).toBe(false);
+  });
+});
+
+describe('the normal form', () => {
+  test.each([
+    ['C1 ', 'C1'],
+    ['\u00a0C1\t', 'C1'],
+    ['Cafe\u0301', 'Caf\u00e9'],
+    ['C  1', 'C  1'],
+    ['c1', 'c1'],
+  ])('of %j is %j', (text, normal) => {
+    expect(normalForm(text)).toBe(normal);
+    expect(normalForm(normal)).toBe(normal);
   });
 });
 

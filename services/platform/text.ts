@@ -43,6 +43,14 @@ export function blank(text: string): boolean {
 }
 
 /**
+ * Returns the form in which identities from outside are compared, hashed and used in keys: NFC (Unicode), trimmed. They
+ * are stored as sent. The SQL function `normal_form` of the returns service does the same.
+ */
+export function normalForm(text: string): string {
+  return text.normalize('NFC').trim();
+}
+
+/**
  * Makes a text from outside safe to store, to log and to show: replaces control characters and halves of surrogate
  * pairs.
  *

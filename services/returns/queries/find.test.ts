@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnSelectorSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line, newId } from '../../../test/kit/builders.ts';
@@ -13,6 +14,7 @@ import {
   startReturnsBench,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
+import { cleanText, normalForm } from '../../platform/text.ts';
 import { loadFitting } from '../store/load.ts';
 import type { Selector } from './select.ts';
 
@@ -65,6 +67,28 @@ describe('find return', () => {
     expect(await refusal(find(shopId, unknown))).toEqual(notFound('RETURN'));
   });
 
+  test.each(['CAF\u00c9-1', 'CAFE\u0301-1', ' CAF\u00c9-1', 'CAFE\u0301-1\u00a0'])(
+    'finds an order name in another spelling, and returns it as sent: %j',
+    async (name) => {
+      const shopId = await bench.shop();
+      const stored = 'CAFE\u0301-1 ';
+      await bench.submit(shopId, { order: { providerOrderId: newId(), name: stored } });
+      expect((await find(shopId, { case: 'orderName', value: name }))?.order?.name).toBe(stored);
+    },
+  );
+
+  test('compares names as `normalForm` does, whatever their characters', async () => {
+    const texts = fc.sample(fc.string({ unit: 'binary', maxLength: 12 }).filter(cleanText), 2_000);
+    const spaces = Array.from({ length: 0x3001 }, (_, at) => `${String.fromCharCode(at + 1)}x`);
+    const all = [...texts, ...spaces, '\ufeffx'];
+    const { rows } = await bench.db.pool.query<{ normal: string }>(
+      `select normal_form(text) as normal from unnest($1::text[]) with ordinality as given (text, at)
+        order by at`,
+      [all],
+    );
+    expect(rows.map(({ normal }) => normal)).toEqual(all.map(normalForm));
+  });
+
   test('returns the newest of several, and the later one of two with the same time', async () => {
     const shopId = await bench.shop();
     const order = { providerOrderId: newId(), name: '#same' };
@@ -78,7 +102,7 @@ describe('find return', () => {
 
   test('finds no part of a name and no unknown return, and requires a selector', async () => {
     const { shopId } = await bench.submit(await bench.shop());
-    for (const value of ['#100', '#1001 ', 'a\0b']) {
+    for (const value of ['#100', '#1001x', 'a\0b']) {
       expect(await refusal(find(shopId, { case: 'orderName', value }))).toEqual(notFound('RETURN'));
     }
     expect(await refusal(find(shopId, { case: 'returnId', value: 0n }))).toEqual(

@@ -13,6 +13,7 @@ import { queryDeps } from '../../../test/kit/services/return-stores.ts';
 import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor, newShop } from '../../../test/kit/services/running-service.ts';
 import { searchReturns } from './search.ts';
+import { selectReturns } from './select.ts';
 
 // How much PostgreSQL reads for one page of a shop with 50,000 returns. Most are closed, as in every old shop.
 
@@ -81,8 +82,8 @@ async function fillPart(pool: pg.Pool, first: number): Promise<void> {
 
 type Search = MessageInitShape<typeof SearchReturnsRequestSchema>;
 
-/** Runs a search, for summaries unless it says otherwise. Returns its page and its statements. */
-async function searched(search: Search) {
+/** The pool, and the statements that it ran. */
+function recorded() {
   const statements: pg.QueryConfig[] = [];
   const pool = new Proxy(bench.db.pool, {
     get: (target, name) =>
@@ -93,6 +94,12 @@ async function searched(search: Search) {
           }
         : Reflect.get(target, name),
   });
+  return { pool, statements };
+}
+
+/** Runs a search, for summaries unless it says otherwise. Returns its page and its statements. */
+async function searched(search: Search) {
+  const { pool, statements } = recorded();
   const request = { shopId, actor, summaries: true, pageSize: PAGE, ...search };
   const found = await searchReturns(queryDeps(pool), create(SearchReturnsRequestSchema, request));
   return { ...found, statements };
@@ -153,6 +160,18 @@ describe('a page of the summaries of 50,000 returns', () => {
       expect(scans).toEqual([]);
       expect(buffers).toBeLessThan(BUFFERS_MAX);
     }
+  });
+
+  test('the return of an order name in another spelling is found by index', async () => {
+    const { pool, statements } = recorded();
+    const [id] = await selectReturns(pool, shopId, [{ case: 'orderName', value: ' #40000' }]);
+    expect(id).toBeDefined();
+    for (const statement of statements) {
+      const { buffers, scans } = await costOf(bench.db.pool, statement);
+      expect(scans).toEqual([]);
+      expect(buffers).toBeLessThan(20);
+    }
+    expect(statements).toHaveLength(1);
   });
 
   test('a page in the middle costs as much as the first', async () => {

@@ -7,7 +7,8 @@ export type Selector =
 
 /**
  * Returns for each selector the id of its return; undefined when the shop has none. When an order has several returns,
- * this is the id of the newest return. Runs one statement for each kind of selector.
+ * this is the id of the newest return. Order names are compared in their normal form. Runs one statement for each kind
+ * of selector.
  *
  * A return id is not checked here. The read that follows finds whether the return exists.
  */
@@ -89,7 +90,7 @@ async function newestNamed(
              from unnest($2::text[]) as selected (name)
             cross join lateral (
                     select r.id from returns r
-                     where r.shop_id = $1 and r.order_name = selected.name
+                     where r.shop_id = $1 and normal_form(r.order_name) = normal_form(selected.name)
                      order by r.created_at desc, r.id desc limit 1) newest`,
     values: [shopId, names],
   });
