@@ -249,7 +249,8 @@ interface LockedRow extends ChosenValues {
 
 /**
  * Locks the row of the subscription. The recording of results locks the same row, so the two never run at the same
- * time. Fan-out locks only the queue.
+ * time. Fan-out locks only the queue. The statement with the lock must not join: after it has waited, PostgreSQL would
+ * compare the new row of the subscription with the endpoint of the old row, and find nothing.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -258,14 +259,18 @@ export async function lockSubscription(
   shopId: bigint,
   id: bigint,
 ): Promise<LockedRow> {
-  const { rows } = await tx.query<LockedRow>(
-    `select s.topic, s.trigger, e.url, s.status, s.description, s.endpoint_id as "endpointId",
+  const { rows } = await tx.query<Omit<LockedRow, 'url'>>(
+    `select s.topic, s.trigger, s.status, s.description, s.endpoint_id as "endpointId",
             s.inactive_since as "inactiveSince"
-       from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
-      where s.shop_id = $1 and s.id = $2 and s.deleted_at is null for update of s`,
+       from subscriptions s
+      where s.shop_id = $1 and s.id = $2 and s.deleted_at is null for update`,
     [shopId, id],
   );
   const [row] = rows;
   if (!row) throw subscriptionNotFound(id);
-  return row;
+  const endpoint = await tx.query<{ url: string }>(
+    'select url from endpoints where shop_id = $1 and id = $2',
+    [shopId, row.endpointId],
+  );
+  return { ...row, ...onlyRow(endpoint) };
 }

@@ -101,4 +101,13 @@ export const replicaBugs: readonly Bug[] = [
     replace: 'if (owned.isReleasing) ready.push([shard, owned]);',
     tests: ['services/platform/shards.test.ts'],
   },
+  {
+    name: 'lock-that-joins',
+    promise: 'a webhook is found while its address changes',
+    file: 'services/webhooks/subscriptions/subscription-store.ts',
+    find: 'from subscriptions s\n      where s.shop_id = $1 and s.id = $2 and s.deleted_at is null for update',
+    replace:
+      'from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id\n      where s.shop_id = $1 and s.id = $2 and s.deleted_at is null for update of s',
+    tests: ['services/webhooks/subscriptions/write-pairs.test.ts'],
+  },
 ];
