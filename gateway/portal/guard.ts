@@ -28,6 +28,9 @@ const SHOP_HEADER = 'portal-shop';
  */
 const NO_SESSION_HEADER = 'portal-no-session';
 
+/** Longest deadline that a caller may ask for. Milliseconds. */
+export const MAX_TIMEOUT_MS = 30_000;
+
 /** Maximum share of the slots for one user. */
 const USER_PART = 1 / 4;
 
@@ -128,10 +131,22 @@ function refusalOf(
   if (!URL.canParse(`http://${req.headers.host}`)) {
     return { status: 400, code: Code.InvalidArgument, text: 'The Host header is not valid.' };
   }
-  if (isSameOrigin(req, ownOrigin)) return undefined;
-  exchange.rejection = { reason: 'origin' satisfies RejectionReason };
-  const text = "Only the portal's own page may call this.";
-  return { status: 403, code: Code.PermissionDenied, text };
+  if (!isSameOrigin(req, ownOrigin)) {
+    exchange.rejection = { reason: 'origin' satisfies RejectionReason };
+    const text = "Only the portal's own page may call this.";
+    return { status: 403, code: Code.PermissionDenied, text };
+  }
+  // Connect answers INTERNAL to a broken protobuf or compressed body, and starts the timer of a deadline before it
+  // rejects it.
+  if (!req.is('application/json') || req.headers['content-encoding'] !== undefined) {
+    const text = 'Send the body as application/json, without Content-Encoding.';
+    return { status: 415, code: Code.InvalidArgument, text };
+  }
+  if (Number(req.headers['connect-timeout-ms']) > MAX_TIMEOUT_MS) {
+    const text = `Connect-Timeout-Ms must be at most ${MAX_TIMEOUT_MS}.`;
+    return { status: 400, code: Code.InvalidArgument, text };
+  }
+  return undefined;
 }
 
 async function sessionOf(

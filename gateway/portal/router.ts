@@ -6,7 +6,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { PortalCall } from './call.ts';
 import { CALL } from './call.ts';
 import type { Portal } from './create.ts';
-import { portalGuard } from './guard.ts';
+import { MAX_TIMEOUT_MS, portalGuard } from './guard.ts';
 import { portalInterceptor } from './interceptors.ts';
 import { portalPageRouter } from './page.ts';
 import { pageSignIn } from './page-sign-in.ts';
@@ -15,8 +15,6 @@ import { portalSignInRoutes } from './sign-in-routes.ts';
 
 /** No request of the page is larger. Bytes. */
 const MAX_BODY = 256 * 1024;
-/** Longest deadline that a caller may ask for. Milliseconds. */
-const MAX_TIMEOUT_MS = 30_000;
 
 /**
  * Serves the portal: its API below `/portal/api`, its sign-in, and its page. Mount it before any body parser: the

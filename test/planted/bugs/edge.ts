@@ -34,4 +34,12 @@ export const edgeBugs: readonly Bug[] = [
     replace: 'parts',
     tests: ['gateway/rest/errors.test.ts'],
   },
+  {
+    name: 'portal-reads-protobuf',
+    promise: 'a malformed call of the portal is the fault of the caller, never 5xx',
+    file: 'gateway/portal/guard.ts',
+    find: "if (!req.is('application/json') ||",
+    replace: "if (!req.is(['application/json', 'application/proto']) ||",
+    tests: ['gateway/portal/malformed-calls.test.ts'],
+  },
 ];
