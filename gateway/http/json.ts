@@ -83,6 +83,11 @@ function hintOf(error: unknown): string | undefined {
   return text === 'Unexpected end of JSON input' ? 'the body ends too early' : undefined;
 }
 
+/** Number of lists, objects and their entries in a JSON text. */
+export function entriesIn(text: string): number {
+  return extentOf(text).entries;
+}
+
 const QUOTE = 34;
 const COMMA = 44;
 const MINUS = 45;

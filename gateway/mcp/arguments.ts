@@ -1,74 +1,140 @@
 import { z } from 'zod';
-import { printable } from '../../services/platform/text.ts';
+import { isInteger, numberOf } from '../../services/contract/exact-json.ts';
+import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
+import { blank } from '../../services/platform/text.ts';
+import { entriesIn, parseJson } from '../http/json.ts';
+import { fieldName, type Issue, keysOf, problemOf, ruleOf } from './problems.ts';
 
-/** The problems of invalid arguments. Each is one sentence with the field and its rule. */
+/** The problems of invalid arguments. Each is one sentence with the field, its rule and what was sent. */
 export interface InvalidArguments {
   readonly ok: false;
   readonly problems: readonly string[];
 }
 
 const PROBLEMS_MAX = 20;
-/** Maximum length of a name in a problem. Characters. */
-const NAME_MAX = 100;
+/** Maximum number of entries in all JSON texts of one call together. A message has the same bound. */
+const ENTRIES_MAX = 10_000;
+/** Arguments that clients add because they cannot call a tool without arguments. */
+const DUMMY = /^_*(?:random_?string|dummy)$/i;
 
 /**
- * Parses the arguments of a call. Absent arguments count as `{}`. Null counts as absent where a field is optional.
- * Never throws.
+ * Parses the arguments of a call, as they are meant: {@link understood}. Absent arguments count as `{}`. Never throws.
  */
 export function parseArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
 ): { readonly ok: true; readonly value: z.output<I> } | InvalidArguments {
-  const received = args ?? {};
-  if (typeof received !== 'object' || Array.isArray(received)) {
-    return { ok: false, problems: ['arguments must be an object.'] };
-  }
-  const parsed = schema.safeParse(withoutNulls(schema, received));
+  const received = understood(schema, args ?? {}, jsonReader());
+  const meant = withoutDummies(schema, received);
+  const parsed = schema.safeParse(meant, { error: ruleOf });
   if (parsed.success) return { ok: true, value: parsed.data };
-  const problems = parsed.error.issues.slice(0, PROBLEMS_MAX).flatMap((issue) => {
-    if (issue.code !== 'unrecognized_keys') return [`${nameOf(issue.path)} ${issue.message}.`];
-    return issue.keys.slice(0, PROBLEMS_MAX).map((key) => unknownKey(schema, [...issue.path, key]));
+  const problems = parsed.error.issues.slice(0, PROBLEMS_MAX).flatMap((issue: Issue) => {
+    if (issue.code !== 'unrecognized_keys') return [problemOf(issue, meant, 'arguments')];
+    const keys = (issue.keys ?? []).slice(0, PROBLEMS_MAX);
+    return keys.map((key) => unknownKey(schema, [...keysOf(issue), key]));
   });
   return { ok: false, problems };
 }
 
-/**
- * Removes optional fields that are null, because assistants send null for fields that they do not need. REST does the
- * same.
- */
-function withoutNulls(schema: unknown, value: unknown): unknown {
-  if (isOmittable(schema)) return withoutNulls(schema.unwrap(), value);
-  if (schema instanceof z.ZodArray && Array.isArray(value)) {
-    return value.map((entry) => withoutNulls(schema.element, entry));
-  }
-  if (!(schema instanceof z.ZodObject) || typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value;
-  const fieldOf = (key: string): unknown =>
-    Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined;
-  const present = Object.entries(value).filter(
-    ([key, part]) => part !== null || !isOmittable(fieldOf(key)),
-  );
-  return Object.fromEntries(present.map(([key, part]) => [key, withoutNulls(fieldOf(key), part)]));
+/** Parses a JSON text; undefined when it is not JSON, or too large together with the texts before it. */
+type ReadJson = (text: string) => unknown;
+
+function jsonReader(): ReadJson {
+  let left = ENTRIES_MAX;
+  return (text) => {
+    left -= entriesIn(text) + 1;
+    if (left < 0) return undefined;
+    try {
+      return parseJson(Buffer.from(text), { maxDepth: JSON_DEPTH_MAX, exactNumbers: true });
+    } catch {
+      return undefined;
+    }
+  };
 }
 
-function isOmittable(schema: unknown): schema is z.ZodOptional | z.ZodDefault {
-  return schema instanceof z.ZodOptional || schema instanceof z.ZodDefault;
+/**
+ * Converts a value that its schema does not accept, when it can mean only one thing: a list, object, number or boolean
+ * as JSON text, one value in place of a list, a whole number in place of a text, and null, `"null"` or an empty text for
+ * an optional field. A text stays as it is wherever the schema accepts a text, even when it looks like JSON.
+ */
+function understood(schema: z.core.$ZodType, value: unknown, json: ReadJson): unknown {
+  if (isWrapper(schema)) return understood(schema.unwrap(), value, json);
+  if (schema instanceof z.ZodArray) return understoodList(schema, value, json);
+  if (schema instanceof z.ZodObject) return understoodObject(schema, value, json);
+  if (schema instanceof z.ZodPipe) return understood(schema.in, value, json);
+  if (schema instanceof z.ZodString) return Number.isSafeInteger(value) ? String(value) : value;
+  // Do not round a number that is not an integer to one: it would be the id of another object.
+  if (schema instanceof z.ZodNumber && isInteger(value)) return numberOf(value);
+  if (typeof value !== 'string' || accepts(schema, value)) return value;
+  const parsed = json(value);
+  return accepts(schema, parsed) ? parsed : value;
+}
+
+function understoodList(schema: z.ZodArray, value: unknown, json: ReadJson): unknown {
+  if (value === null || value === undefined || value === '') return value;
+  const parsed = typeof value === 'string' ? json(value) : value;
+  const entries = Array.isArray(parsed) ? parsed : valuesOf(schema.element, value);
+  return entries.map((entry) => understood(schema.element, entry, json));
+}
+
+/** One value in place of a list. Words of an enumeration may be separated by commas, as in REST. */
+function valuesOf(element: z.core.$ZodType, value: unknown): unknown[] {
+  const isWords = element instanceof z.ZodEnum && typeof value === 'string';
+  return isWords ? value.split(',').map((word) => word.trim()) : [value];
+}
+
+function understoodObject(schema: z.ZodObject, sent: unknown, json: ReadJson): unknown {
+  const value = typeof sent === 'string' ? (json(sent) ?? sent) : sent;
+  if (!isObject(value)) return sent;
+  const present = Object.entries(value).filter(([key, part]) => !isAbsent(schema, key, part));
+  const fields = present.map(([key, part]) => {
+    const field = fieldOf(schema, key);
+    return [key, field ? understood(field, part, json) : part];
+  });
+  return Object.fromEntries(fields);
+}
+
+/** Assistants send null, `"null"` or an empty text for fields that they do not need. REST does the same with null. */
+function isAbsent(schema: z.ZodObject, key: string, value: unknown): boolean {
+  const field = fieldOf(schema, key);
+  if (!(field instanceof z.ZodOptional || field instanceof z.ZodDefault)) return false;
+  if (value === null) return true;
+  const isEmpty = typeof value === 'string' && (blank(value) || value === 'null');
+  return isEmpty && !accepts(field, value);
+}
+
+function fieldOf(schema: z.ZodObject, key: string): z.core.$ZodType | undefined {
+  return Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined;
+}
+
+function withoutDummies(schema: z.ZodObject, args: unknown): unknown {
+  if (!isObject(args)) return args;
+  const isDummy = (name: string) => DUMMY.test(name) && !Object.hasOwn(schema.shape, name);
+  return Object.fromEntries(Object.entries(args).filter(([name]) => !isDummy(name)));
+}
+
+function isWrapper(schema: unknown): schema is z.ZodOptional | z.ZodDefault | z.ZodNullable {
+  return (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodDefault ||
+    schema instanceof z.ZodNullable
+  );
+}
+
+function accepts(schema: z.core.$ZodType, value: unknown): boolean {
+  return z.safeParse(schema, value).success;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  const isComposed = typeof value === 'object' && value !== null && !Array.isArray(value);
+  return isComposed && numberOf(value) === undefined;
 }
 
 function unknownKey(schema: z.ZodObject, path: readonly PropertyKey[]): string {
   const known = Object.keys(schema.shape);
-  if (path.length > 1) return `${nameOf(path)} is an unknown field.`;
+  const name = fieldName(path, 'arguments');
+  if (path.length > 1) return `${name} is an unknown field.`;
   const rest =
     known.length === 0 ? 'This tool has no arguments.' : `Its arguments are ${known.join(', ')}.`;
-  return `${nameOf(path)} is not an argument of this tool. ${rest}`;
-}
-
-/** The name of a field, such as `items[0].note`. It is cut and cleaned, because it may be a text of the caller. */
-function nameOf(path: readonly PropertyKey[]): string {
-  if (path.length === 0) return 'arguments';
-  const name = path.reduce<string>((text, part) => {
-    if (typeof part === 'number') return `${text}[${part}]`;
-    return text === '' ? String(part) : `${text}.${String(part)}`;
-  }, '');
-  return printable(name, NAME_MAX);
+  return `${name} is not an argument of this tool. ${rest}`;
 }

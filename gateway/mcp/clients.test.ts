@@ -168,3 +168,27 @@ describe('revision 2026-07-28', () => {
     expect(response.text).toContain('"resultType":"complete"');
   });
 });
+
+test.each<[method: string, params: unknown, text: string]>([
+  ['initialize', {}, 'params.protocolVersion is required.'],
+  ['initialize', undefined, 'params is required.'],
+  ['initialize', 'x', 'params must be an object; you sent the text "x".'],
+  ['initialize', { protocolVersion: 5 }, 'params.protocolVersion must be a text; you sent 5.'],
+  ['tools/call', { name: 5 }, 'params.name must be a text; you sent 5.'],
+  ['tools/list', { cursor: 5 }, 'params.cursor must be a text; you sent 5.'],
+  ['prompts/get', { name: 'x', arguments: { a: 5 } }, 'params.arguments.a must be a text'],
+  ['resources/read', {}, 'params.uri is required.'],
+  ['ping', [], 'params must be an object; you sent a list with 0 entries.'],
+  [
+    'tools/list',
+    { _meta: { 'io.modelcontextprotocol/clientInfo': { name: 5, version: '1' } } },
+    'params._meta.io.modelcontextprotocol/clientInfo.name must be a text; you sent 5.',
+  ],
+])('wrong parameters of %s are -32602: %j', async (method, params, text) => {
+  const body = { jsonrpc: '2.0', id: 7, method, params };
+  const response = await bench.post({ token: owner.token, body });
+  expect(response.body).toMatchObject({
+    id: 7,
+    error: { code: -32602, message: expect.stringContaining(`Invalid parameters: ${text}`) },
+  });
+});

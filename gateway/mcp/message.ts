@@ -1,4 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  specTypeSchemas,
+} from '@modelcontextprotocol/server';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
 import type { BodyCharge } from '../auth/body-charge.ts';
 import { HttpError } from '../errors.ts';
@@ -6,7 +11,8 @@ import { parseJson } from '../http/json.ts';
 import type { BodyBounds } from '../http/receive-body.ts';
 import { receiveBody } from '../http/receive-body.ts';
 import type { HttpResponse } from '../http/respond.ts';
-import { RPC, rpcError } from './rpc-error.ts';
+import { type Issue, plainProblemOf } from './problems.ts';
+import { idOf, RPC, rpcError } from './rpc-error.ts';
 
 /** Maximum body size after decompression. A call may contain thirty notes of maximum length. Bytes. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
@@ -122,6 +128,52 @@ function operationOf(message: object): string {
 
 function rejected(status: number, code: number, message: string): ReadMessage {
   return { ok: false, response: rpcError(status, { code, message }) };
+}
+
+/** The schema of each request that has parameters, by its method. */
+const REQUESTS: ReadonlyMap<unknown, keyof typeof specTypeSchemas> = new Map([
+  ['initialize', 'InitializeRequest'],
+  ['ping', 'PingRequest'],
+  ['tools/list', 'ListToolsRequest'],
+  ['tools/call', 'CallToolRequest'],
+  ['prompts/list', 'ListPromptsRequest'],
+  ['prompts/get', 'GetPromptRequest'],
+  ['resources/list', 'ListResourcesRequest'],
+  ['resources/templates/list', 'ListResourceTemplatesRequest'],
+  ['resources/read', 'ReadResourceRequest'],
+]);
+
+/** The schemas of values in `_meta`, which the revision 2026-07-28 requires in each request. */
+const META: readonly (readonly [string, keyof typeof specTypeSchemas])[] = [
+  [CLIENT_INFO_META_KEY, 'Implementation'],
+  [CLIENT_CAPABILITIES_META_KEY, 'ClientCapabilities'],
+];
+
+/**
+ * Returns the error response to a request whose parameters break the rules of the protocol. Without it, the MCP library
+ * would respond with the issues of its schemas, and with the code of an internal error.
+ */
+export function parametersError(message: object): HttpResponse | undefined {
+  const name = REQUESTS.get(methodOf(message));
+  if (name === undefined || !('id' in message)) return undefined;
+  const [params] = partsOf(message);
+  const meta = objectOf(params._meta);
+  const envelope = META.filter(([key]) => Object.hasOwn(meta, key)).flatMap(([key, schema]) =>
+    issuesOf(schema, meta[key]).map(({ path = [], ...issue }) => ({
+      ...issue,
+      path: ['params', '_meta', key, ...path],
+    })),
+  );
+  const [issue] = [...issuesOf(name, message), ...envelope];
+  if (!issue) return undefined;
+  const text = `Invalid parameters: ${plainProblemOf(issue, message, 'the request')}`;
+  const status = issue === envelope[0] ? 400 : 200;
+  return rpcError(status, { code: RPC.invalidParams, message: text, id: idOf(message) });
+}
+
+function issuesOf(name: keyof typeof specTypeSchemas, value: unknown): readonly Issue[] {
+  const checked = specTypeSchemas[name]['~standard'].validate(value);
+  return ('issues' in checked && checked.issues) || [];
 }
 
 /** A message that the MCP library accepts, and separately the arguments that it would reject. */

@@ -28,7 +28,7 @@ import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { forwardResponse } from './forward-response.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
-import { readMessage, removeInvalidArguments } from './message.ts';
+import { parametersError, readMessage, removeInvalidArguments } from './message.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol, type Protocol } from './protocol.ts';
 import { createRequestGuard, type RequestGuard } from './request-guard.ts';
@@ -187,7 +187,7 @@ async function handle(
   progress.id = idOf(read.message);
   if (exchange) exchange.operation = read.operation;
   const { message, invalidArguments } = removeInvalidArguments(read.message);
-  const rejection = await guard.countToolCall(message, user);
+  const rejection = parametersError(message) ?? (await guard.countToolCall(message, user));
   if (rejection) return rejection;
   const shop = { services, readReturn, destinationNames, shopId: user.shopId };
   const assistants = createAssistants(parts.pool, {

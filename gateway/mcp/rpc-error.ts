@@ -4,6 +4,7 @@ import type { HttpResponse } from '../http/respond.ts';
 export const RPC = {
   parseError: -32700,
   invalidRequest: -32600,
+  invalidParams: -32602,
   internal: -32603,
   unauthorized: -32001,
   rejected: -32000,

@@ -68,7 +68,7 @@ const INVALID: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ],
   ['an unexpected argument', 'get_shop_context', { a: 1 }, /This tool has no arguments/],
   ['no argument', 'process_return', {}, /return_id is required/],
-  ['a wrong type', 'process_return', { return_id: '11' }, /return_id must be an integer from 1/],
+  ['a wrong type', 'process_return', { return_id: 'x' }, /return_id must be an integer from 1/],
   [
     'an unknown value',
     'search_returns',

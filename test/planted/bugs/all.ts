@@ -1,4 +1,5 @@
 import type { Bug } from '../bug.ts';
+import { assistantBugs } from './assistants.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
 import { inboundBugs } from './inbound.ts';
@@ -28,4 +29,5 @@ export const BUGS: readonly Bug[] = [
   ...ruleBugs,
   ...inboundBugs,
   ...tokenBugs,
+  ...assistantBugs,
 ];
