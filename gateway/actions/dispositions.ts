@@ -36,6 +36,28 @@ export async function assessDispositions(
   return recorded.items.map((record) => withNote(record, itemsById.get(record.lineItemId)?.note));
 }
 
+/** Maximum number of line items that a sentence names. */
+const NAMED_LINES = 10;
+
+/**
+ * Says that processing pays for goods that did not come, in ASCII without a period. Undefined when none are missing.
+ *
+ * @param missing the line items that are disposed as missing.
+ */
+export function missingGoods(missing: readonly bigint[]): string | undefined {
+  if (missing.length === 0) return undefined;
+  const more = missing.length - NAMED_LINES;
+  const named = missing.slice(0, NAMED_LINES).join(', ') + (more > 0 ? ` and ${more} more` : '');
+  return `${missing.length > 1 ? `line items ${named} are` : `line item ${named} is`} recorded as missing, but processing pays for the whole return: if it must not, put the return into review or take what is missing out of it before it is processed`;
+}
+
+/** The line items that are disposed as missing. */
+export function missingIn(recorded: readonly DispositionRecord[]): bigint[] {
+  return recorded
+    .filter(({ disposition }) => disposition?.outcome === DispositionOutcome.MISSING)
+    .map(({ lineItemId }) => lineItemId);
+}
+
 /** Records the condition of 1 to 30 line items, all or none. Returns them in the order of the request. */
 export async function gradeItems(
   context: ActionContext,

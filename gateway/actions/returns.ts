@@ -35,7 +35,7 @@ export type ProcessResult = ProcessReturnResponse['result'];
  * @param o.source the kind of caller: `warehouse` (`rest/handlers.ts`), `admin` (`portal/services/return-changes.ts`),
  *   `api` (`mcp/tools/process-return.ts`). A caller of gRPC sends its own text.
  */
-export async function processReturn(
+export function processReturn(
   context: ActionContext,
   o: {
     readonly returnId: bigint;
@@ -43,8 +43,8 @@ export async function processReturn(
     readonly source: 'warehouse' | 'admin' | 'api';
     readonly idempotencyKey?: string;
   },
-): Promise<ProcessResult> {
-  const { result } = await context.services.returns.processReturn({
+): Promise<ProcessReturnResponse> {
+  return context.services.returns.processReturn({
     ...callerOf(context),
     returnId: o.returnId,
     details: Object.fromEntries(
@@ -53,7 +53,6 @@ export async function processReturn(
     source: o.source,
     idempotencyKey: o.idempotencyKey ?? '',
   });
-  return result;
 }
 
 function detailOf(value: ProcessBody[string]): MessageInitShape<typeof DetailValueSchema> {

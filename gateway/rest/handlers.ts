@@ -15,7 +15,12 @@ import { returnPageView } from '../../services/contract/views/return-summary.ts'
 import { reasonOf } from '../../services/platform/errors.ts';
 import { createCart, getCart } from '../actions/carts.ts';
 import { getDestination, listDestinations, updateDestination } from '../actions/destinations.ts';
-import { assessDispositions, gradeItems } from '../actions/dispositions.ts';
+import {
+  assessDispositions,
+  gradeItems,
+  missingGoods,
+  missingIn,
+} from '../actions/dispositions.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { recordGiftCard } from '../actions/gift-cards.ts';
 import { recordLabel, updateLabel } from '../actions/labels.ts';
@@ -23,14 +28,17 @@ import { listReturns } from '../actions/list-returns.ts';
 import { findReturn, listEffects, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { HttpError } from '../errors.ts';
 import { HINT } from '../http/help-headers.ts';
-import type { Handlers } from './handler.ts';
+import type { Handlers, ResponseHeaders } from './handler.ts';
 import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
 
 /** The handler of each operation: it calls the RPC and converts the result. */
 export const HANDLERS: Handlers = {
   ...WEBHOOK_HANDLERS,
-  assessDispositions: async ({ context, body, idempotencyKey }) =>
-    (await assessDispositions(context, body, idempotencyKey)).map(dispositionView),
+  assessDispositions: async ({ context, body, idempotencyKey, headers }) => {
+    const recorded = await assessDispositions(context, body, idempotencyKey);
+    hintAtMissing(headers, missingIn(recorded));
+    return recorded.map(dispositionView);
+  },
   gradeItems: async ({ context, body, idempotencyKey }) =>
     (await gradeItems(context, body, idempotencyKey)).map(gradingView),
   listDestinations: async ({ context }) => ({
@@ -56,14 +64,21 @@ export const HANDLERS: Handlers = {
     recordedLabelView(await updateLabel(context, id, body)),
   recordGiftCard: async ({ context, id, body, idempotencyKey: key }) =>
     giftCardView(await recordGiftCard(context, body, { returnId: id, key })),
-  processReturn: async ({ context, id, body, idempotencyKey }) => {
+  processReturn: async ({ context, id, body, idempotencyKey, headers }) => {
     const options = { returnId: id, details: body, source: 'warehouse', idempotencyKey } as const;
-    return processBodyOf(await processReturn(context, options));
+    const { result, missingLineItemIds } = await processReturn(context, options);
+    hintAtMissing(headers, missingLineItemIds);
+    return processBodyOf(result);
   },
   createCart: async ({ context, body, idempotencyKey }) =>
     cartView(await createCart(context, body, idempotencyKey)),
   getCart: async ({ context, token }) => cartView(await getCart(context, token)),
 };
+
+function hintAtMissing(headers: ResponseHeaders, missing: readonly bigint[]): void {
+  const hint = missingGoods(missing);
+  if (hint !== undefined) headers.hint(hint);
+}
 
 const PUBLIC_CODES: ReadonlyMap<number, string> = new Map([
   [RefusedCode.UNPROCESSABLE_FLAGGED_RETURN, 'UNPROCESSABLE_FLAGGED_RETURN'],

@@ -37,7 +37,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: dispositionList },
     summary: 'Assess dispositions',
     description:
-      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the previous one. An assessment that would make the details of a return larger than 24 MiB is rejected (422).',
+      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the previous one. An assessment that would make the details of a return larger than 24 MiB is rejected (422). If line items are recorded as `missing`, `X-Service-Hint` names them, because processing pays for them all the same.',
     tag: 'Dispositions',
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },
@@ -137,7 +137,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: processResponse },
     summary: 'Process return',
     description:
-      'Queues a return for processing. `true` is an acknowledgement: the event `return.closed` or `return.processing.failed` follows. A return with an open instant refund is the exception: the response is `true`, nothing is queued, and no event follows until the refund is settled. If the return cannot be processed, the response is a 200 with `errors`.',
+      'Queues a return for processing. `true` is an acknowledgement: the event `return.closed` or `return.processing.failed` follows. A return with an open instant refund is the exception: the response is `true`, nothing is queued, and no event follows until the refund is settled. If the return cannot be processed, the response is a 200 with `errors`. If line items are disposed as `missing`, `X-Service-Hint` names them: the whole return is paid all the same.',
     tag: 'Returns',
     errors: { 404: [shapes.processNotFound], 422: [shapes.messageError] },
   },

@@ -40,7 +40,12 @@ export async function checkReturn(
   const provider = isRejected ?? (await providers.of(pool, { ...ofReturn, isCheck: true }));
   const result = isRejected ?? (provider ? QUEUED : withoutProvider());
   const instantRefunds = (await listInstantRefunds(pool, ofReturn)).map(toMessage);
-  return { process: { result }, ...(await cancelCheck(pool, input, ofReturn)), instantRefunds };
+  const { missingLineItemIds } = input;
+  return {
+    process: { result, missingLineItemIds },
+    ...(await cancelCheck(pool, input, ofReturn)),
+    instantRefunds,
+  };
 }
 
 const QUEUED = { case: 'queued', value: {} } as const;

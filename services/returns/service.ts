@@ -58,9 +58,9 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
   const { pool, store, reader } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {
     async processReturn(request) {
-      const result = await processReturn(pool, request, deps.providers);
-      if (result.case === 'queued') deps.onQueued();
-      return { result };
+      const answer = await processReturn(pool, request, deps.providers);
+      if (answer.result.case === 'queued') deps.onQueued();
+      return answer;
     },
     checkReturn: (request) => checkReturn(pool, request, deps.providers),
     openInstantRefund: async (request) => ({ credit: await openInstantRefund(pool, request) }),

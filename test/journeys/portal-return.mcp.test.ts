@@ -44,3 +44,19 @@ test('a return has a line for each part of a refund, and after its cancellation 
   await page.getByText('which cancelled the order').waitFor();
   await page.unrouteAll();
 });
+
+test('the dialog says before processing which goods are paid although they are missing', async () => {
+  const { id } = await stack.fixture('open');
+  const { page } = owner;
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+  await owner.open(`/returns/${id}`);
+  await press('Set dispositions');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByRole('combobox').first().selectOption('missing');
+  await dialog.getByRole('button', { name: 'Record', exact: true }).click();
+  await page.getByText('The dispositions are recorded.').waitFor();
+  await press('Process');
+  const warning = dialog.getByText('recorded as missing');
+  await warning.waitFor();
+  expect(await warning.innerText()).toMatch(/^“.+”: recorded as missing, but the whole return is/);
+});

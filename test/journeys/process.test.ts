@@ -172,6 +172,28 @@ describe('processing fulfils the remaining outcomes', () => {
   });
 });
 
+describe('a return whose goods did not come', () => {
+  test('is not paid without a word: assess and process name the missing lines', async () => {
+    const { id, line_item_ids } = await journey.stack.fixture('open');
+    const [missing, back] = line_item_ids;
+    const items = [
+      { line_item_id: missing, disposition_outcome: 'missing' },
+      { line_item_id: back, disposition_outcome: 'back_to_stock' },
+    ];
+    const path = '/api/2026-10/dispositioning/assess';
+    const assessed = await journey.send({ method: 'POST', path, json: { items } });
+    const hint = `line item ${missing} is recorded as missing, but processing pays for the whole return: if it must not, put the return into review or take what is missing out of it before it is processed`;
+    expect([assessed.status, assessed.headers['x-service-hint']]).toEqual([200, hint]);
+    const processed = await process(id);
+    expect([processed.body, processed.headers['x-service-hint']]).toEqual([true, hint]);
+  });
+
+  test('gets no hint when nothing is missing', async () => {
+    const { id } = await journey.stack.fixture('open');
+    expect((await process(id)).headers['x-service-hint']).toBeUndefined();
+  });
+});
+
 describe('a return with an open instant refund', () => {
   test('returns true and is not processed', async () => {
     const ref = await journey.stack.fixture('instant_refund');

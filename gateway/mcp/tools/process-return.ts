@@ -2,9 +2,10 @@ import { z } from 'zod';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { PROCESS_DETAILS_MAX } from '../../../services/contract/limits.ts';
 import { processBody } from '../../../services/contract/resources/process.ts';
-import { processReturn as process } from '../../actions/returns.ts';
+import { missingGoods } from '../../actions/dispositions.ts';
+import { type ProcessResult, processReturn as process } from '../../actions/returns.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { defineTool, type ToolContext, ToolError } from '../tool.ts';
+import { defineTool, ToolError } from '../tool.ts';
 
 const RESULTS = {
   queued:
@@ -19,7 +20,7 @@ export const processReturn = defineTool({
   name: 'process_return',
   title: 'Process return',
   description:
-    'Use this when the user has decided to process a return: exchange order, gift card, refund, and archiving. This moves money and cannot be undone: name the return and its amounts and let the user confirm first. A return in review is rejected until a person has unflagged it.',
+    'Use this when the user has decided to process a return: exchange order, gift card, refund, and archiving. This moves money and cannot be undone: name the return, its amounts and any missing items, and let the user confirm first. A return in review is rejected until a person has unflagged it.',
   hints: {
     readOnly: {
       is: false,
@@ -55,20 +56,20 @@ export const processReturn = defineTool({
   }),
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, details = {} }) {
-    const result = await resultOf(context, { returnId: BigInt(return_id), details });
-    return { return_id, result, next_step: RESULTS[result] };
+    const response = await process(context, {
+      returnId: BigInt(return_id),
+      details,
+      source: 'api',
+      idempotencyKey: context.callId,
+    });
+    const result = resultOf(response.result);
+    const missing = missingGoods(response.missingLineItemIds);
+    const next_step = RESULTS[result] + (missing ? ` Tell the user: ${missing}.` : '');
+    return { return_id, result, next_step };
   },
 });
 
-async function resultOf(
-  context: ToolContext,
-  o: { returnId: bigint; details: z.output<typeof processBody> },
-): Promise<keyof typeof RESULTS> {
-  const response = await process(context, {
-    ...o,
-    source: 'api',
-    idempotencyKey: context.callId,
-  });
+function resultOf(response: ProcessResult): keyof typeof RESULTS {
   switch (response.case) {
     case 'queued':
       return 'queued';

@@ -14,7 +14,7 @@ import {
 import { choice, id, text, typed } from '../../../services/contract/resources/fields.ts';
 import { dispositionView } from '../../../services/contract/views/disposition.ts';
 import { DISPOSITION_OUTCOMES } from '../../../services/contract/vocabulary.ts';
-import { assessDispositions } from '../../actions/dispositions.ts';
+import { assessDispositions, missingGoods, missingIn } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
@@ -75,13 +75,18 @@ export const recordDispositions = defineTool({
         ),
       )
       .describe('In the order of the request'),
+    next_step: z.string().optional(),
   }),
   subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
   async run(context, { items }) {
     const lines = new Set(items.map(({ line_item_id }) => line_item_id));
     if (lines.size < items.length) throw new ToolError('items must not name a line item twice.');
     const recorded = await assessDispositions(context, { items }, context.callId);
-    return { items: recorded.map(recordedView) };
+    const missing = missingGoods(missingIn(recorded));
+    return {
+      items: recorded.map(recordedView),
+      ...(missing && { next_step: `Tell the user: ${missing}.` }),
+    };
   },
 });
 

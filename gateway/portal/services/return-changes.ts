@@ -20,7 +20,7 @@ export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof Returns
     async processReturn({ returnId, idempotencyKey }, context) {
       const call = callOf(context);
       const value = idOf(returnId, 'return');
-      const result = await processReturn(call.context, {
+      const { result } = await processReturn(call.context, {
         returnId: value,
         details: {},
         source: 'admin',

@@ -30,7 +30,7 @@ const COMMON: HeaderMap = {
     schema: { type: 'string', enum: [SANDBOX] },
   },
   'X-Service-Hint': text(
-    'What the caller may have meant, for people: names a field or parameter that is unknown and was ignored, or says what is wrong with a name or an id',
+    'What the caller may have meant, for people: names a field or parameter that is unknown and was ignored, says what is wrong with a name or an id, or names goods that are paid although they are missing',
     'webhook is no field of this operation and was ignored; did you mean webhook_id?',
   ),
   'RateLimit-Policy': text(

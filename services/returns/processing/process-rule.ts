@@ -16,6 +16,12 @@ export type ProcessResult = NonNullable<
   MessageInitShape<typeof ProcessReturnResponseSchema>['result']
 >;
 
+/** The result, and the line items whose goods did not come. */
+export interface ProcessAnswer {
+  readonly result: ProcessResult;
+  readonly missingLineItemIds: bigint[];
+}
+
 /** The values of a return on which the rule depends. The rule also depends on the commerce provider of the shop. */
 export interface RuleInput {
   readonly state: string;
@@ -25,6 +31,8 @@ export interface RuleInput {
   readonly isBeingCancelled: boolean;
   /** The additional details of the last failed run; empty when there is none. */
   readonly previousDetails: AdditionalDetails;
+  /** The line items that are disposed as missing, in the order of the return. */
+  readonly missingLineItemIds: bigint[];
 }
 
 const STORED_INPUT = `
@@ -38,12 +46,19 @@ select exists (
        ) or exists (
          select from processing_jobs where shop_id = $1 and return_id = $2 and state = 'cancelling'
        ) as is_being_cancelled,
-       ${LAST_DETAILS} as previous_details`;
+       ${LAST_DETAILS} as previous_details,
+       array(
+         select l.id from return_lines l
+           join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
+          where l.shop_id = $1 and l.return_id = $2 and l.removed_at is null and d.outcome = 'missing'
+          order by l.position
+       ) as missing_line_item_ids`;
 
 interface InputRow {
   readonly has_open_instant_refund: boolean;
   readonly is_being_cancelled: boolean;
   readonly previous_details: string | null;
+  readonly missing_line_item_ids: bigint[];
 }
 
 /**
@@ -91,6 +106,7 @@ function ruleInputIn([row]: readonly Row[], [found]: readonly InputRow[]): RuleI
     hasOpenInstantRefund: found.has_open_instant_refund,
     isBeingCancelled: found.is_being_cancelled,
     previousDetails: previous === null ? {} : storedDetails(previous),
+    missingLineItemIds: found.missing_line_item_ids,
   };
 }
 

@@ -12,7 +12,7 @@ import type { Providers } from '../commerce/providers.ts';
 import { detailText, parseDetails } from './details.ts';
 import {
   lockRuleInput,
-  type ProcessResult,
+  type ProcessAnswer,
   resultWithoutQueueing,
   withoutProvider,
 } from './process-rule.ts';
@@ -46,7 +46,7 @@ export async function processReturn(
   pool: pg.Pool,
   request: ProcessReturnRequest,
   providers: Providers,
-): Promise<ProcessResult> {
+): Promise<ProcessAnswer> {
   const { shopId, returnId, source, actor } = parseInput(processInput, request);
   const requestDetails = parseDetails(request.details);
   const hasDetails = Object.keys(requestDetails).length > 0;
@@ -55,15 +55,19 @@ export async function processReturn(
   return inTransaction(pool, async (tx) => {
     const current = await lockRuleInput(tx, { shopId, returnId });
     // A call that queues nothing stores no key. So a repeat of it is checked again.
-    if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
-    const notQueued = resultWithoutQueueing(current);
-    if (notQueued) return notQueued;
-    if (!(await providers.of(tx, { shopId, returnId }))) return withoutProvider();
+    const { missingLineItemIds } = current;
+    const queued = { result: { case: 'queued', value: {} }, missingLineItemIds } as const;
+    if (use && (await findUse(tx, use)) !== undefined) return queued;
+    const result = resultWithoutQueueing(current);
+    if (result) return { result, missingLineItemIds };
+    if (!(await providers.of(tx, { shopId, returnId }))) {
+      return { result: withoutProvider(), missingLineItemIds };
+    }
     const details = hasDetails ? requestDetails : current.previousDetails;
     const job = { shopId, returnId, details, source, actor, isCancellation: false };
     await claimKey(tx, use, returnId);
     await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
-    return { case: 'queued', value: {} };
+    return queued;
   });
 }
 

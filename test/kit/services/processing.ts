@@ -96,17 +96,18 @@ export function exchangeWith(rest: 'gift card' | 'refund') {
   };
 }
 
-export function requestProcessing(
+export async function requestProcessing(
   pool: pg.Pool,
   of: Pick<Return, 'shopId' | 'id'>,
   more: MessageInitShape<typeof ProcessReturnRequestSchema> = {},
 ) {
   const { shopId, id: returnId } = of;
-  return processReturn(
+  const { result } = await processReturn(
     pool,
     create(ProcessReturnRequestSchema, { shopId, returnId, actor, ...more }),
     onlyProvider(createEmbeddedCommerce(pool)),
   );
+  return result;
 }
 
 /** Dependencies of jobs. Retries are due immediately. */

@@ -275,4 +275,12 @@ export const ruleBugs: readonly Bug[] = [
     replace: '',
     tests: ['gateway/mcp/lost-calls.test.ts'],
   },
+  {
+    name: 'missing-goods-paid-silently',
+    promise: 'process names the line items that are paid although their goods are missing',
+    file: 'services/returns/processing/process-rule.ts',
+    find: "and d.outcome = 'missing'",
+    replace: "and d.outcome = 'lost'",
+    tests: ['test/journeys/process.test.ts'],
+  },
 ];

@@ -32,6 +32,7 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       onSubmit={() => run({ idempotencyKey, returnId })}
     >
       <NotBack about={about} />
+      <Missing about={about} />
       <Text size="sm">This will happen:</Text>
       <Bullets items={about.processingDoes.map((sentence) => [sentence, sentence])} />
       <Text size="sm">
@@ -51,6 +52,18 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
 /** Whether processing decides what becomes of some goods, because nobody has. The shopper may keep them, too. */
 function needsDispositions({ lines, returnMethod }: Return): boolean {
   return returnMethod !== 'keep_item' && lines.some(({ disposition }) => !disposition);
+}
+
+/** Says that processing pays for goods that did not come, which does not prevent the processing. */
+function Missing({ about }: { readonly about: Return }) {
+  const missing = about.lines.filter(({ disposition }) => disposition?.outcome === 'missing');
+  if (missing.length === 0) return null;
+  return (
+    <Alert color="yellow" title="Goods are missing">
+      {missing.map(({ title }) => `“${title}”`).join(', ')}: recorded as missing, but the whole
+      return is paid. If it must not be, close this dialog and put the return into review.
+    </Alert>
+  );
 }
 
 /** Says that the goods are not back, which does not prevent the processing. */
