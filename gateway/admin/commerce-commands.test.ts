@@ -116,7 +116,7 @@ describe('commerce', () => {
     await until(isClosed);
     const [line] = await commerce('effects', '--return', `${returnId}`);
     expect(line).toMatch(
-      /^refund {2}made {2}rms:return:\d+:refund {2}asked 20\S+ {2}answered 20\S+ {2}\S+ GBP {2}\d+$/,
+      /^refund {2}made {2}rms:return:\d+:[0-9a-f]{32}:refund {2}asked 20\S+ {2}answered 20\S+ {2}\S+ GBP {2}\d+$/,
     );
   });
 

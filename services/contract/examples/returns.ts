@@ -55,7 +55,7 @@ function summary() {
 function refundEffect() {
   return create(EffectSchema, {
     kind: EffectKind.REFUND,
-    key: `rms:return:${RETURN_ID}:refund`,
+    key: `rms:return:${RETURN_ID}:5f0c1d9a4b7e4c02a6d38f51b2e94c70:refund`,
     state: EffectState.MADE,
     amount: { value: ret.presentmentTotals?.refund ?? '', currency: ret.presentmentCurrency },
     requestedAt: timestampFromDate(AT.processed),

@@ -10,6 +10,7 @@ import {
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { startFaultyEndpoint } from '../../../test/kit/commerce/faulty-endpoint.ts';
+import { effectKey } from '../../../test/kit/services/processing.ts';
 import {
   invalid,
   notFound,
@@ -95,7 +96,7 @@ describe('a connected shop', () => {
     expect(effects).toMatchObject([
       {
         kind: EffectKind.REFUND,
-        key: `rms:return:${returnId}:refund`,
+        key: await effectKey(bench.db.pool, { shopId, id: returnId }, 'refund'),
         state: EffectState.MADE,
         amount: { currency: 'GBP' },
         providerId: '101',

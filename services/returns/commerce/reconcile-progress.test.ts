@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
+  effectKey,
   exchangeWith,
   newReturn,
   newShop,
@@ -48,7 +49,7 @@ function nextPart(more: Partial<CommerceProvider> = {}): Promise<Reconciliation>
 
 /** The ledger loses the refund of a return. */
 async function loseRefund(returnId: bigint): Promise<void> {
-  const key = `rms:return:${returnId}:refund`;
+  const key = await effectKey(db.pool, { shopId, id: returnId }, 'refund');
   await db.pool.query('delete from commerce_ledger where idempotency_key = $1', [key]);
 }
 

@@ -6,6 +6,7 @@ import { reportRefund } from '../../../test/kit/commerce/inbound.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   creating,
+  effectKey,
   exchangeWith,
   newReturn,
   newShop,
@@ -72,8 +73,7 @@ describe('a reconciliation', () => {
   });
 
   test('finds an effect that the provider does not know', async () => {
-    const { id } = await processed();
-    const key = `rms:return:${id}:refund`;
+    const key = await effectKey(db.pool, await processed(), 'refund');
     await db.pool.query('delete from commerce_ledger where idempotency_key = $1', [key]);
     const { differences, total } = await compared();
     expect(total).toBe(1);
@@ -131,8 +131,7 @@ describe('a reconciliation', () => {
   });
 
   test('finds another amount, to the cent', async () => {
-    const { id } = await processed();
-    const key = `rms:return:${id}:exchange_order`;
+    const key = await effectKey(db.pool, await processed(), 'exchange_order');
     await db.pool.query('update commerce_ledger set amount = 12.01 where idempotency_key = $1', [
       key,
     ]);
@@ -198,7 +197,7 @@ describe('a reconciliation', () => {
       await runDue({ ...runDeps(db.pool, provider), ...stop });
       expect((await compared()).total).toBe(keys.length);
       await ageRequests(of);
-      keys.push(`rms:return:${of.id}:exchange_order`);
+      keys.push(await effectKey(db.pool, of, 'exchange_order'));
     }
     const { differences } = await compared();
     expect(differences.map(({ problem, key }) => ({ problem, key }))).toEqual(

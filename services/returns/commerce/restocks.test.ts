@@ -13,6 +13,7 @@ import {
   actor,
   changeSettings,
   creating,
+  effectKey,
   newReturn,
   newShop,
   requestProcessing,
@@ -82,7 +83,7 @@ describe('the comparison with the provider', () => {
 
   test('finds a restock that the provider does not know', async () => {
     await processed(commerce);
-    const key = `rms:return:${of.id}:restock`;
+    const key = await effectKey(db.pool, of, 'restock');
     await db.pool.query('delete from commerce_ledger where idempotency_key = $1', [key]);
     expect((await compared(commerce)).differences).toMatchObject([
       { problem: Problem.MISSING, kind: 'restock', key, ours: { value: '0', currency: 'GBP' } },

@@ -55,7 +55,7 @@ export function prepareCancellation(
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     const { step, order } = exchange;
-    const cancellation = cancellationStep(job.returnId, step.currency);
+    const cancellation = cancellationStep({ ...job, nonce: locked.nonce }, step.currency);
     const atPlan = { newsAtPlan: undefined, connectionAtPlan: locked.connection };
     const steps = await committing(tx, () =>
       intendCancellation(tx, job, { exchange: step, cancellation, atPlan }),

@@ -37,7 +37,7 @@ function agesOf(row: RequestAges | undefined) {
 /**
  * Records the steps that a run will request. Does not change an effect that an earlier run recorded.
  *
- * @returns the steps that are not done.
+ * @returns the steps that are not done. A step that an earlier run recorded has the key of that run.
  */
 export async function intendSteps(
   tx: Queryable,
@@ -46,21 +46,22 @@ export async function intendSteps(
 ): Promise<Step[]> {
   const { planned: steps, atPlan } = o;
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<RequestAges & { kind: EffectKind; done: boolean }>(
+  const { rows } = await tx.query<RequestAges & { kind: EffectKind; key: string; done: boolean }>(
     named(
       'processing-intend',
       sql`
 insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amount, currency)
 select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
-on conflict (shop_id, return_id, kind, key) do update
+on conflict (shop_id, return_id, kind) do update
 set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, done_at is not null as done, ${raw(REQUEST_AGES)}`,
+returning kind, key, done_at is not null as done, ${raw(REQUEST_AGES)}`,
     ),
   );
   const rowOf = new Map(rows.map((row) => [row.kind, row]));
-  return steps
-    .filter(({ kind }) => !rowOf.get(kind)?.done)
-    .map((step) => ({ ...step, ...atPlan, ...agesOf(rowOf.get(step.kind)) }));
+  return steps.flatMap((step) => {
+    const row = rowOf.get(step.kind);
+    return row && !row.done ? [{ ...step, key: row.key, ...atPlan, ...agesOf(row) }] : [];
+  });
 }
 
 /**
@@ -85,17 +86,16 @@ export async function intendCancellation(
     text: `with intended as (
              insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
              values ($1, $2, $3, $4, $5, $6)
-             on conflict (shop_id, return_id, kind, key) do nothing
+             on conflict (shop_id, return_id, kind) do nothing
            )
            select kind, key, ${REQUEST_AGES}
              from processing_outcomes where shop_id = $1 and return_id = $2`,
     values: [of.shopId, of.returnId, kind, key, amount, currency],
   });
-  const stepOf = (step: PlannedStep): Step => ({
-    ...step,
-    ...atPlan,
-    ...agesOf(rows.find((row) => row.kind === step.kind && row.key === step.key)),
-  });
+  const stepOf = (step: PlannedStep): Step => {
+    const row = rows.find((one) => one.kind === step.kind);
+    return { ...step, key: row?.key ?? step.key, ...atPlan, ...agesOf(row) };
+  };
   return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
 }
 

@@ -159,6 +159,8 @@ export interface LockedReturn {
   readonly hasRequests: boolean;
   /** The commerce connection of the return's shop, see {@link connectedTo}; null when there is none. */
   readonly connection: string | null;
+  /** The random value in the keys of the return's effects; null when the return has none. */
+  readonly nonce: string | null;
 }
 
 /**
@@ -172,11 +174,11 @@ export async function lockReturnOf(tx: Queryable, job: Job): Promise<LockedRetur
       'processing-lock',
       sql`
 with locked as (
-  select provider_news from returns
+  select provider_news, replace(effect_nonce::text, '-', '') as nonce from returns
    where shop_id = ${job.shopId} and id = ${job.returnId} for update
 )
 update processing_jobs set ${PROCESSING.renewal} from locked where ${PROCESSING.isOwned(job)}
-returning locked.provider_news as news, (${connectedTo(job.shopId)}) as connection, exists (
+returning locked.provider_news as news, locked.nonce, (${connectedTo(job.shopId)}) as connection, exists (
   select from processing_outcomes o
    where o.shop_id = ${job.shopId} and o.return_id = ${job.returnId}
      and coalesce(o.done_at, o.asked_at) is not null) as "hasRequests"`,

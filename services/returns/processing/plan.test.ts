@@ -13,7 +13,7 @@ function details(
     presentmentTotals: { ...zero, ...presentmentTotals },
   });
 }
-const provider = { giftCardsAreExternal: false, paidMinor: 0n, hasRestock: false };
+const provider = { nonce: 'f00d', giftCardsAreExternal: false, paidMinor: 0n, hasRestock: false };
 
 describe('the plan of processing', () => {
   test('places the exchange order first, then the gift card, then the refund', () => {
@@ -21,17 +21,17 @@ describe('the plan of processing', () => {
     expect(planSteps({ ...provider, details: all })).toEqual([
       {
         kind: 'exchange_order',
-        key: 'rms:return:41:exchange_order',
+        key: 'rms:return:41:f00d:exchange_order',
         amount: '30.00',
         currency: 'EUR',
       },
-      { kind: 'gift_card', key: 'rms:return:41:gift_card', amount: '5.00', currency: 'EUR' },
-      { kind: 'refund', key: 'rms:return:41:refund', amount: '1.20', currency: 'EUR' },
+      { kind: 'gift_card', key: 'rms:return:41:f00d:gift_card', amount: '5.00', currency: 'EUR' },
+      { kind: 'refund', key: 'rms:return:41:f00d:refund', amount: '1.20', currency: 'EUR' },
     ]);
   });
 
   test('restocks goods after the money, also when no money moves', () => {
-    const key = 'rms:return:41:restock';
+    const key = 'rms:return:41:f00d:restock';
     const restock = { kind: 'restock', key, amount: '0', currency: 'EUR' };
     const steps = planSteps({
       ...provider,
@@ -40,6 +40,11 @@ describe('the plan of processing', () => {
     });
     expect(steps.map(({ kind }) => kind)).toEqual(['refund', 'restock']);
     expect(planSteps({ ...provider, hasRestock: true, details: details({}) })).toEqual([restock]);
+  });
+
+  test('keeps the keys of a return that has no random value', () => {
+    const steps = planSteps({ ...provider, nonce: null, details: details({ refund: '1.20' }) });
+    expect(steps.map(({ key }) => key)).toEqual(['rms:return:41:refund']);
   });
 
   test('skips an effect of zero', () => {

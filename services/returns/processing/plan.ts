@@ -8,7 +8,11 @@ import type { EffectKind } from '../commerce/provider.ts';
  */
 export interface PlannedStep {
   readonly kind: EffectKind;
-  /** The key is the same in all runs, retries and edits, because the provider makes one effect for each key. */
+  /**
+   * The key is the same in all runs, retries and edits, because the provider makes one effect for each key. It has a
+   * random value of the return. So a return has a key of its own even when the database was promoted or restored without
+   * the last commits, and gives the id of a lost return again.
+   */
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
@@ -51,6 +55,8 @@ export class ProviderChanged extends Error {
 
 export interface PlanInput {
   readonly details: Return;
+  /** See {@link KeyedReturn}. */
+  readonly nonce: string | null;
   /** Whether an external provider issues gift cards. It gets an event when the return is closed. */
   readonly giftCardsAreExternal: boolean;
   /** The total of the instant refunds that the shopper keeps, in minor units of the presentment currency. */
@@ -76,7 +82,7 @@ export function planSteps(o: PlanInput): PlannedStep[] {
   ];
   const stepOf = (kind: EffectKind, amount: string): PlannedStep => ({
     kind,
-    key: keyOf(details.id, kind),
+    key: keyOf({ returnId: details.id, nonce: o.nonce }, kind),
     amount,
     currency,
   });
@@ -86,12 +92,19 @@ export function planSteps(o: PlanInput): PlannedStep[] {
   return o.hasRestock ? [...payments, stepOf('restock', '0')] : payments;
 }
 
-/** Returns the step that cancels the exchange order of a return. No plan contains it. */
-export function cancellationStep(returnId: bigint, currency: string): PlannedStep {
-  const kind = 'order_cancel';
-  return { kind, key: keyOf(returnId, kind), amount: '0', currency };
+/** The values of a return that the keys of its effects are made of. */
+interface KeyedReturn {
+  readonly returnId: bigint;
+  /** A random value that the return has got with its id; null for a return of a release before this value. */
+  readonly nonce: string | null;
 }
 
-function keyOf(returnId: bigint, kind: EffectKind): string {
-  return `rms:return:${returnId}:${kind}`;
+/** Returns the step that cancels the exchange order of a return. No plan contains it. */
+export function cancellationStep(of: KeyedReturn, currency: string): PlannedStep {
+  const kind = 'order_cancel';
+  return { kind, key: keyOf(of, kind), amount: '0', currency };
+}
+
+function keyOf({ returnId, nonce }: KeyedReturn, kind: EffectKind): string {
+  return ['rms:return', returnId, ...(nonce === null ? [] : [nonce]), kind].join(':');
 }

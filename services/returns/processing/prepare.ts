@@ -87,6 +87,7 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
     const stock = restockLines(details);
     const planned = planSteps({
       details,
+      nonce: locked.nonce,
       giftCardsAreExternal,
       paidMinor: instantRefunds.paidMinor(details.presentmentCurrency),
       hasRestock: restockMode === RestockMode.PROVIDER && stock.length > 0,

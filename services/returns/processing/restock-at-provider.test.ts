@@ -6,6 +6,7 @@ import { createTestDatabase, type TestDatabase } from '../../../test/kit/databas
 import {
   changeSettings,
   creating,
+  effectKey,
   eventsOf,
   LOCATION,
   newLine,
@@ -70,7 +71,7 @@ describe('a shop whose commerce provider restocks', () => {
     expect(kinds()).toEqual(['refund', 'restock']);
     const [first, second] = submitted.lineItems;
     expect(requests[1]).toMatchObject({
-      key: `rms:return:${submitted.id}:restock`,
+      key: await effectKey(db.pool, submitted, 'restock'),
       amount: '0',
       currency: 'GBP',
       items: [],

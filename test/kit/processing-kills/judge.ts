@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
 import { type EffectRequest, movesMoney } from '../../../services/returns/commerce/provider.ts';
-import { LOCATION, reload, timelineOf, triggersOf } from '../services/processing.ts';
+import { effectKey, LOCATION, reload, timelineOf, triggersOf } from '../services/processing.ts';
 import type { JudgedProvider } from './endpoint.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -23,16 +23,16 @@ export interface Evidence {
  */
 export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
   const { scenario, of } = evidence;
-  const expected = expectedEffects(scenario, of.id);
+  const expected = await expectedEffects(pool, evidence);
   const ledger = await evidence.commerce.ordersOf(of.id);
   const effects = [...ledger.orders, ...ledger.giftCards, ...ledger.refunds];
   deepStrictEqual(effects.map(effectOf), expected, 'effects at the provider');
   const restocks = ledger.restocks.map(({ idempotencyKey }) => idempotencyKey);
   const isRestocked = scenario.restocked !== undefined;
-  const key = `rms:return:${of.id}:restock`;
+  const key = await effectKey(pool, of, 'restock');
   deepStrictEqual(restocks, isRestocked ? [key] : [], 'restocks at the provider');
   const cancelled = ledger.cancellations.map(({ idempotencyKey }) => idempotencyKey);
-  const cancelKey = `rms:return:${of.id}:order_cancel`;
+  const cancelKey = await effectKey(pool, of, 'order_cancel');
   deepStrictEqual(cancelled, scenario.cancelled ? [cancelKey] : [], 'cancellations');
   if (evidence.requests) {
     const isRestock = ({ kind }: EffectRequest) => kind === 'restock';
@@ -118,15 +118,17 @@ async function judgeTimeline(pool: pg.Pool, { scenario, of }: Evidence): Promise
   );
 }
 
-function expectedEffects(scenario: Scenario, returnId: bigint): string[] {
+async function expectedEffects(pool: pg.Pool, { scenario, of }: Evidence): Promise<string[]> {
   const amounts = {
     exchange_order: scenario.order,
     gift_card: scenario.giftCard,
     refund: scenario.refund,
   };
-  return Object.entries(amounts).flatMap(([kind, amount]) =>
-    amount === undefined ? [] : [`rms:return:${returnId}:${kind} ${amount}`],
-  );
+  const expected: string[] = [];
+  for (const [kind, amount] of Object.entries(amounts)) {
+    if (amount !== undefined) expected.push(`${await effectKey(pool, of, kind)} ${amount}`);
+  }
+  return expected;
 }
 
 function stockOf({ key, stock }: EffectRequest): string {

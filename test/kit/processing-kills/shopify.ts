@@ -72,6 +72,7 @@ export async function startBadShopify(o: {
     sandbox: false,
   });
   const planned = new Map<bigint, { kind: FailureKind; times: number }>();
+  const restockKeys = new Map<bigint, string>();
   return {
     settledAfterMs: SETTLED_AFTER_MS,
     async create(request, signal) {
@@ -80,6 +81,7 @@ export async function startBadShopify(o: {
         failure.times -= 1;
         throw new CommerceFailure(failure.kind, 'planned failure');
       }
+      if (request.kind === 'restock') restockKeys.set(request.returnId, request.key);
       const made = shopify.create(withOrder(shop, request), signal);
       // It sends several requests, one after the other, also after its process was killed.
       track(onTheWay, made);
@@ -108,7 +110,7 @@ export async function startBadShopify(o: {
         refunds: of(shop.refunds),
         restocks: shop.adjustments
           .filter(({ reference }) => reference.endsWith(`/Return/${returnId}`))
-          .map(({ id }) => restockOf(id, returnId)),
+          .map(({ id }) => restockOf(id, restockKeys.get(returnId) ?? '')),
         cancellations: own.filter(({ cancelledAt }) => cancelledAt).map(cancellationOf),
       };
     },
@@ -163,9 +165,8 @@ function tracked(client: ShopifyClient, onTheWay: Map<Promise<unknown>, number>)
   };
 }
 
-/** An adjustment of stock names the return. */
-function restockOf(id: bigint, returnId: bigint): LedgerEntry {
-  const idempotencyKey = `rms:return:${returnId}:restock`;
+/** An adjustment of stock does not have its key. */
+function restockOf(id: bigint, idempotencyKey: string): LedgerEntry {
   return { id, amount: '0', currency: '', idempotencyKey, calls: 1, additionalDetails: {} };
 }
 

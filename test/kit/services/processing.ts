@@ -164,6 +164,19 @@ export async function reload(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): 
   return found;
 }
 
+/** The key of an effect of a return: the return's id, its random value, and the kind. */
+export async function effectKey(
+  pool: pg.Pool,
+  { shopId, id }: Pick<Return, 'shopId' | 'id'>,
+  kind: string,
+): Promise<string> {
+  const { rows } = await pool.query<{ nonce: string }>(
+    'select effect_nonce as nonce from returns where shop_id = $1 and id = $2',
+    [shopId, id],
+  );
+  return `rms:return:${id}:${rows[0]?.nonce.replaceAll('-', '')}:${kind}`;
+}
+
 /** The events about a return after its creation, oldest first. */
 export async function eventsOf(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Event[]> {
   const { rows } = await pool.query<{ value: Uint8Array }>(

@@ -2,6 +2,7 @@ import type { Bug } from '../bug.ts';
 import { assistantBugs } from './assistants.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
+import { failoverBugs } from './failover.ts';
 import { inboundBugs } from './inbound.ts';
 import { jobBugs } from './jobs.ts';
 import { matchingBugs } from './matching.ts';
@@ -28,6 +29,7 @@ export const BUGS: readonly Bug[] = [
   ...edgeBugs,
   ...ruleBugs,
   ...inboundBugs,
+  ...failoverBugs,
   ...tokenBugs,
   ...assistantBugs,
 ];

@@ -17,7 +17,7 @@ const RETURN_ID = 1;
 const order = { id: 1_000_000_010_000, name: '#10000' };
 const exchangeOrder = { id: 1_000_000_000_001, name: '#10000-E1' };
 const about = (kind: string) => ({
-  key: `rms:return:${RETURN_ID}:${kind}`,
+  key: `rms:return:${RETURN_ID}:5f0c1d9a4b7e4c02a6d38f51b2e94c70:${kind}`,
   return_id: RETURN_ID,
   order,
 });

@@ -11,6 +11,7 @@ import {
   actor,
   claimOne,
   creating,
+  effectKey,
   eventsOf,
   exchangeWith,
   newLine,
@@ -122,12 +123,12 @@ test('a return of an order that was cancelled at the provider is not processed',
 });
 
 describe('the news of our own refund', () => {
-  const key = () => `rms:return:${of.id}:refund`;
+  const key = () => effectKey(db.pool, of, 'refund');
 
   test('is no obstacle and no entry of the timeline, by its key', async () => {
     const reporting = creating(commerce, 'refund', async (request, signal) => {
       const made = await commerce.create(request, signal);
-      await refundThere(2, { key: key(), providerRefundId: made.id });
+      await refundThere(2, { key: await key(), providerRefundId: made.id });
       throw new CommerceFailure('passing', 'the answer is lost');
     });
     expect(await run(reporting)).toBe(ReturnState.CLOSED);
