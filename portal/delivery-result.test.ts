@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { errors } from 'undici';
 import {
   describeFailure,
   errorForPartners,
@@ -65,6 +66,12 @@ describe('the advice for a failed attempt', () => {
   test.each([
     [200, LATE, /^The answer was not complete within 15 seconds\./],
     [0, LATE, /^The receiver's system did not answer within 15 seconds\./],
+    [200, `${LATE}: its end is missing`, /^The answer was not complete within 15 seconds\./],
+    [
+      200,
+      `${LATE}: its end is missing, because it has no Content-Length`,
+      /must send a Content-Le/,
+    ],
     [200, 'connection reset', /^The answer was not complete\./],
     [200, 'answer is too long', /short or empty body/],
     [410, 'answered 410', /makes the webhook inactive/],
@@ -93,9 +100,14 @@ describe('the advice for a failed attempt', () => {
     ['ETIMEDOUT', /firewall/],
     ['UND_ERR_HEADERS_OVERFLOW', /few headers/],
     ['UND_ERR_RES_CONTENT_LENGTH_MISMATCH', /HTTP\/1\.1/],
-    ['HPE_INVALID_CONSTANT', /HTTP\/1\.1/],
+    ['ERR_SSL_WRONG_VERSION_NUMBER', /Check the port/],
   ])('fits to the error that the service stores for %s', (code, advice) => {
     expect(adviceForCode(code)).toMatch(advice);
+  });
+
+  test('fits to an answer that is not HTTP', () => {
+    const error = describeFailure(new errors.HTTPParserError('Invalid header'));
+    expect(adviceOf({ status: 0, error })).toMatch(/HTTP\/1\.1/);
   });
 
   test('fits to an address that is not allowed', () => {

@@ -69,7 +69,22 @@ export function describeFailure(error: unknown): string {
   if (code === 'UND_ERR_SOCKET' && error instanceof Error && error.message.startsWith('bad ')) {
     return 'answer is not one to a POST';
   }
+  if (isDeadline(error)) return 'no complete answer in time';
+  if (error instanceof Error && error.name === 'HTTPParserError') return notHttp(error);
   return TEXTS[code] ?? (code === '' ? 'connection failed' : `connection failed (${code})`);
+}
+
+/** Whether the caller's `AbortSignal.timeout` ended the call. */
+function isDeadline(error: unknown): boolean {
+  return (
+    typeof error === 'object' && error !== null && Reflect.get(error, 'name') === 'TimeoutError'
+  );
+}
+
+/** The text for an error of undici's parser. The reason in parentheses is one of its constant texts. */
+function notHttp({ message }: Error): string {
+  const reason = /^Response does not match the HTTP\/1\.1 protocol \((.+)\)$/.exec(message)?.[1];
+  return `answer is not HTTP/1.1${reason ? `: ${reason}` : ''}`;
 }
 
 const UNRESOLVED: Readonly<Record<string, string>> = {
@@ -101,6 +116,8 @@ const TEXTS: Readonly<Record<string, string>> = {
   UNABLE_TO_GET_ISSUER_CERT: 'certificate is not trusted',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'certificate is not trusted',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate is not trusted',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'answer is not TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'answer is not TLS',
   ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another host',
 };
 
@@ -126,5 +143,5 @@ export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);
   if (!('code' in error) || typeof error.code !== 'string') return '';
-  return error.code.startsWith('HPE_') ? 'not HTTP/1.1' : error.code;
+  return error.code;
 }

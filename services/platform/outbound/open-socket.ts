@@ -2,6 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect, isIP, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as secure } from 'node:tls';
+import { acceptContinue } from './accept-continue.ts';
 import { isPublicAddress } from './address.ts';
 import { AddressNotAllowed } from './failure.ts';
 import { checkConnection, type UrlPolicy } from './guard.ts';
@@ -63,10 +64,10 @@ export async function openSocket(
     await once(socket, 'connect', { signal });
     const connected = performance.now();
     timing.connectMs = connected - resolved;
-    if (url.protocol === 'http:') return socket;
+    if (url.protocol === 'http:') return acceptContinue(socket);
     const encrypted = await handshake(socket, { host, context: o.secureContext, signal });
     timing.tlsMs = performance.now() - connected;
-    return encrypted;
+    return acceptContinue(encrypted);
   } catch (error) {
     socket.destroy();
     throw signal.aborted ? signal.reason : error;

@@ -1,4 +1,4 @@
-import { describeFailure, isTimeout } from '../../platform/outbound/failure.ts';
+import { describeFailure, isTimeout, TooLate } from '../../platform/outbound/failure.ts';
 import { parseRetryAfter, respondedAt } from '../../platform/outbound/retry-after.ts';
 import { packHeaders } from './response-headers.ts';
 import type { ResponseReader } from './response-reader.ts';
@@ -81,7 +81,10 @@ export function resultOf(response: ResponseReader, timing: Opening, now: Date): 
     : parseRetryAfter(response.headers['retry-after'], respondedAt(response.headers.date, now));
   const stored = { excerpt: response.excerpt(), headers: packHeaders(response.headers) };
   if (error) {
-    const result = { ...failed(error), status, ...stored, retryAfterMs };
+    const text = describeFailure(error);
+    const hasNoEnd = status !== 0 && error instanceof TooLate;
+    const missing = hasNoEnd ? `: its end is missing${lengthHint(response)}` : '';
+    const result = { ...failed(error, text + missing), status, ...stored, retryAfterMs };
     return status === 429 && result.kind === 'failed' ? { ...result, kind: 'throttled' } : result;
   }
   if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
@@ -94,6 +97,12 @@ export function resultOf(response: ResponseReader, timing: Opening, now: Date): 
     ...stored,
     retryAfterMs,
   };
+}
+
+/** What a receiver must change whose response could end only with its connection. */
+function lengthHint({ headers }: ResponseReader): string {
+  if (headers['content-length'] ?? headers['transfer-encoding']) return '';
+  return ', because it has no Content-Length and the connection stays open';
 }
 
 /** Returns the result for a failure. Its text is by default that of {@link describeFailure}. */

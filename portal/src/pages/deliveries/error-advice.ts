@@ -6,6 +6,10 @@ const SHORT_ANSWER =
   'The answer was larger than we read. The receiver must answer with few headers and a short or empty body.';
 const HTTP =
   "The receiver's system did not answer as HTTP/1.1 requires. Check its server and its proxies.";
+const NO_END =
+  'The answer has no end. The receiver must send a Content-Length, or close the connection after the answer.';
+const NO_TLS =
+  "The receiver's system answered without encryption. Check the port in the address of the webhook.";
 
 /** Advice by the beginning of an error. `describeFailure` of the webhooks service writes these texts. */
 const ADVICE: readonly (readonly [beginning: string, advice: string])[] = [
@@ -28,10 +32,11 @@ const ADVICE: readonly (readonly [beginning: string, advice: string])[] = [
   ['too many informational answers', HTTP],
   ['answer is not one to a POST', HTTP],
   ['answer is shorter or longer than it says', HTTP],
-  ['connection failed (not HTTP/1.1)', HTTP],
+  ['answer is not HTTP/1.1', HTTP],
+  ['answer is not TLS', NO_TLS],
 ];
 
-const TIME_LIMIT = /^no complete answer within (\d+) ms$/;
+const TIME_LIMIT = /^no complete answer within (\d+) ms/;
 
 /**
  * What the reader can check after an error, by its kind.
@@ -40,6 +45,7 @@ const TIME_LIMIT = /^no complete answer within (\d+) ms$/;
  */
 export function adviceForError(error: string, hasStatus: boolean): string {
   const limitMs = TIME_LIMIT.exec(error)?.[1];
+  if (error.includes('no Content-Length')) return NO_END;
   if (limitMs !== undefined) return adviceForTimeLimit(Number(limitMs) / 1_000, hasStatus);
   const known = ADVICE.find(([beginning]) => error.startsWith(beginning));
   if (known) return known[1];

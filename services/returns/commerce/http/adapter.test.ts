@@ -159,7 +159,24 @@ describe('a request', () => {
   test('that is not answered ends when its time is over', async () => {
     receiver.answer = () => {};
     const stopped = commerceAt(receiver.url).create(request(), AbortSignal.timeout(50));
-    await expect(stopped).rejects.toMatchObject({ kind: 'passing' });
+    const message = 'the endpoint: no complete answer in time';
+    await expect(stopped).rejects.toMatchObject({ kind: 'passing', message });
+  });
+
+  test('that is answered 100 Continue first gets the answer that follows', async () => {
+    receiver.answer = (response) => {
+      response.writeContinue();
+      response.end(JSON.stringify({ effect }));
+    };
+    expect(await commerceAt(receiver.url).create(request(), never)).toMatchObject({ id: '991' });
+    expect(receiver.received).toHaveLength(1);
+  });
+
+  test('that is not answered with HTTP says so', async () => {
+    receiver.answer = (response) => void response.socket?.end('SSH-2.0-OpenSSH_9.6\r\n');
+    expect(await failure()).toMatchObject({
+      message: expect.stringContaining('the endpoint: answer is not HTTP/1.1: '),
+    });
   });
 
   test('whose connection is closed without an answer has an unknown outcome', async () => {
