@@ -25,6 +25,18 @@ describe('shop', () => {
     expect(await bench.hatShop()).toBe(id);
     expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
   });
+
+  test('create accepts each current currency, and a withdrawn one only of a shop that has it', async () => {
+    const create = (name: string, currency: string) =>
+      admin('shop', 'create', '--name', name, '--currency', currency, '--owner-email', 'o@x.test');
+    const [made = ''] = await create('Florin', 'XCG');
+    expect(await admin('shop', 'list')).toContain(`${/\d+/.exec(made)?.[0]}  XCG  Florin`);
+    await expect(create('Lev', 'BGN')).rejects.toThrow('was withdrawn from ISO 4217: use the');
+    await expect(create('None', 'ABC')).rejects.toThrow('must be an ISO 4217 code');
+    await create('Old lev', 'EUR');
+    await bench.pool.query(`update shops set currency = 'BGN' where name = 'Old lev'`);
+    expect(await create('Old lev', 'BGN')).toEqual([expect.stringContaining('"Old lev" (BGN)')]);
+  });
 });
 
 describe('shop restock', () => {

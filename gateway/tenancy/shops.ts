@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
-import { codes } from 'currency-codes';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { CURRENCIES, decimalsOf } from '../../services/platform/currencies.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
 import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
@@ -46,7 +46,7 @@ export interface NewShop {
  * Idempotent: a second call with the same owner and name returns the existing shop. If the first call was interrupted,
  * the second one completes it. Settings that a service already has stay as they are.
  *
- * @throws DomainError for an unknown currency, a blank name, a shop that exists with another currency, or a sandbox
+ * @throws DomainError for an unknown currency, a withdrawn one of a new shop, a blank name, a shop that exists with another currency, or a sandbox
  *   that exists as a live shop.
  */
 export async function createShop(
@@ -70,7 +70,8 @@ export async function createShop(
 
 async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
   const currency = shop.currency.toUpperCase();
-  if (!codes().includes(currency)) throw invalidField('currency', 'must be an ISO 4217 code');
+  if (decimalsOf(currency) === undefined)
+    throw invalidField('currency', 'must be an ISO 4217 code');
   const length = [...shop.name].length;
   if (shop.name.trim() === '' || length > MAX_NAME_LENGTH) {
     throw invalidField('name', `must have 1 to ${MAX_NAME_LENGTH} characters`);
@@ -83,6 +84,12 @@ async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
   );
   const [added] = inserted.rows;
   if (!added) return existingShop(tx, { ...shop, founderId: owner.id, currency });
+  if (CURRENCIES.withdrawn.has(currency)) {
+    throw invalidField(
+      'currency',
+      'was withdrawn from ISO 4217: use the currency that replaced it',
+    );
+  }
   await tx.query('insert into memberships (shop_id, user_id, role) values ($1, $2, $3)', [
     added.id,
     owner.id,

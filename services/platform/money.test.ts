@@ -1,8 +1,9 @@
 import { Code } from '@connectrpc/connect';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { CURRENCIES, decimalsOf } from './currencies.ts';
 import { DomainError } from './errors.ts';
-import { decimalsOf, formatAmount, minorOf, parseAmount } from './money.ts';
+import { formatAmount, minorOf, parseAmount } from './money.ts';
 
 const currency = fc.constantFrom('JPY', 'GBP', 'EUR', 'BHD', 'CLF', 'HUF');
 const minor = fc.bigInt({ min: 0n, max: 10n ** 12n });
@@ -11,6 +12,23 @@ describe('money', () => {
   test('has the decimals of ISO 4217', () => {
     expect(['JPY', 'GBP', 'HUF', 'BHD', 'CLF'].map(decimalsOf)).toEqual([0, 2, 2, 3, 4]);
     expect(['gbp', 'GB', 'ZZZ', ''].map(decimalsOf)).toEqual(Array(4).fill(undefined));
+  });
+
+  test('knows the currencies of 2025, and those that orders from the past have', () => {
+    expect(['XCG', 'ZWG', 'SLE', 'VED'].map((code) => CURRENCIES.current.get(code))).toEqual(
+      Array(4).fill(2),
+    );
+    for (const code of ['ANG', 'HRK', 'BGN']) expect(CURRENCIES.current.has(code)).toBe(false);
+    expect(['ANG', 'HRK', 'BGN', 'BYR'].map(decimalsOf)).toEqual([2, 2, 2, 0]);
+    expect([minorOf('1.5', 'BGN'), formatAmount(150n, 'ANG')]).toEqual([150n, '1.50']);
+  });
+
+  test('has a list of currencies that was compared with ISO 4217 within a year', () => {
+    const ageDays = (Date.now() - Date.parse(CURRENCIES.read)) / 86_400_000;
+    // Get the newest list one of ISO 4217, and run services/platform/write-currencies.ts with it.
+    expect(ageDays).toBeLessThan(366);
+    expect(CURRENCIES.read >= CURRENCIES.published).toBe(true);
+    expect(CURRENCIES.current.size).toBeGreaterThan(170);
   });
 
   test('reads what it wrote, to the last minor unit', () => {

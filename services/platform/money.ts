@@ -1,21 +1,13 @@
-import { data as currencies } from 'currency-codes';
 import type { Amount } from '../../proto/gen/rms/common/v1/money_pb.ts';
+import { decimalsOf } from './currencies.ts';
 import { invalidField } from './errors.ts';
 import { snakeCase } from './text.ts';
 
 /** Maximum amount, in whole units of its currency. */
 const MAX_UNITS = 1_000_000_000_000n;
-const DECIMALS: ReadonlyMap<string, number> = new Map(
-  currencies.map((currency) => [currency.code, currency.digits]),
-);
 /** Number of digits that a JavaScript number always represents exactly. */
 const EXACT_DIGITS = 15;
 const DECIMAL = /^(\d{1,13})(?:\.(\d{1,8}))?$/;
-
-/** Returns the number of decimals of a currency (ISO 4217); undefined when there is no such currency. */
-export function decimalsOf(currency: string): number | undefined {
-  return DECIMALS.get(currency);
-}
 
 /**
  * Returns the number of decimals of a currency that was checked before.

@@ -9,9 +9,9 @@ import {
   type Settings,
   SettingsSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { decimalsOf } from '../platform/currencies.ts';
 import { invalidField, stateForbids } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
-import { decimalsOf } from '../platform/money.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { requireKnownOutcomes } from './commerce/known-outcomes.ts';

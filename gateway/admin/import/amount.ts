@@ -1,4 +1,5 @@
-import { decimalsOf, formatAmount, isTooLarge } from '../../../services/platform/money.ts';
+import { decimalsOf } from '../../../services/platform/currencies.ts';
+import { formatAmount, isTooLarge } from '../../../services/platform/money.ts';
 
 /**
  * Multiplies a decimal unit price by a quantity, exactly.

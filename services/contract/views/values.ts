@@ -1,6 +1,6 @@
 import type { DescEnum } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { code } from 'currency-codes';
+import { decimalsOf } from '../../platform/currencies.ts';
 import { isoTime, plainTime } from '../time.ts';
 
 // Converts single values of messages to values of the public interface.
@@ -41,7 +41,7 @@ export function plain(time: Timestamp | undefined): string | null {
 
 /** Zero with the ISO 4217 decimals of the currency. An unknown currency has two. */
 export function zero(currency: string): string {
-  const digits = code(currency)?.digits ?? 2;
+  const digits = decimalsOf(currency) ?? 2;
   return digits === 0 ? '0' : `0.${'0'.repeat(digits)}`;
 }
 

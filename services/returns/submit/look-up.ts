@@ -7,8 +7,9 @@ import {
   type SubmitReturnRequest,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { decimalsOf } from '../../platform/currencies.ts';
 import { invalidField, stateForbids } from '../../platform/errors.ts';
-import { type Both, decimalsOf, formatAmount, minorOf } from '../../platform/money.ts';
+import { type Both, formatAmount, minorOf } from '../../platform/money.ts';
 import type { OrderAnswer } from '../commerce/find-order.ts';
 import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
 

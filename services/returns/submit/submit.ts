@@ -10,6 +10,7 @@ import {
   SubmitReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { decimalsOf } from '../../platform/currencies.ts';
 import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
 import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, idempotencyKey, parseInput } from '../../platform/input.ts';
@@ -18,7 +19,6 @@ import {
   type Both,
   bothOf,
   type Currencies,
-  decimalsOf,
   requiredAmountOf,
 } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';

@@ -1,4 +1,4 @@
-import { decimalsOf } from '../../../platform/money.ts';
+import { decimalsOf } from '../../../platform/currencies.ts';
 import type { ProtocolEffect } from '../http/protocol.ts';
 
 // Amounts and effects, in the form in which checks send and compare them.

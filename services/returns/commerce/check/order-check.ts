@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { decimalsOf } from '../../../platform/money.ts';
+import { decimalsOf } from '../../../platform/currencies.ts';
 import { orderAnswer } from '../http/protocol.ts';
 import type { CheckRule } from './checks.ts';
 import type { CheckSession, Reply } from './session.ts';

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
+import { decimalsOf } from '../../../platform/currencies.ts';
 import { MAX_ID } from '../../../platform/ids.ts';
-import { decimalsOf, formatAmount, minorOf } from '../../../platform/money.ts';
+import { formatAmount, minorOf } from '../../../platform/money.ts';
 import type { ProviderOrder } from '../inbound/record-order.ts';
 import type { ProviderRefund } from '../inbound/record-refund.ts';
 
