@@ -8,6 +8,7 @@ import {
   EditReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
+import { raced } from '../../test/kit/postgres/raced.ts';
 import {
   actor,
   newLine,
@@ -49,6 +50,18 @@ function cancel({ shopId, id: returnId }: Return) {
   );
 }
 
+function edit({ shopId, id: returnId, revision, lineItems }: Return, quantity: number) {
+  const changes = lineItems.map(({ lineItemId }) => ({ lineItemId, quantity }));
+  const request = { shopId, actor, returnId, expectedRevision: revision, changes };
+  return editReturn(storeOf(db.pool), create(EditReturnRequestSchema, request));
+}
+
+/** The lock of the order. */
+const lockOf = (shopId: bigint) => ({
+  text: 'select from orders where shop_id = $1 and provider_order_id = $2 for update',
+  values: [shopId, order.providerOrderId],
+});
+
 const refused = (reason: ErrorReason) => ({
   code: Code.FailedPrecondition,
   reason,
@@ -68,6 +81,44 @@ describe('a line with an ordered quantity', () => {
     await expect(submit(shopId, { ...two, quantity: 1 })).rejects.toMatchObject(tooMany);
   });
 
+  test('may be in several open returns at once, up to the ordered units', async () => {
+    const shopId = await newShop(db.pool);
+    const one = line(1);
+    const first = await submit(shopId, one);
+    await submit(shopId, { ...one, quantity: 2 });
+    await expect(submit(shopId, one)).rejects.toMatchObject(tooMany);
+    await cancel(first);
+    await submit(shopId, one);
+    await expect(submit(shopId, one)).rejects.toMatchObject(tooMany);
+  });
+
+  test('is known to a return that does not say how many units were ordered', async () => {
+    const shopId = await newShop(db.pool);
+    const { orderedQuantity: _, ...unknown } = line(1);
+    const first = await submit(shopId, unknown);
+    await submit(shopId, { ...unknown, orderedQuantity: 3 });
+    await edit(first, 2);
+    await expect(submit(shopId, unknown)).rejects.toMatchObject(tooMany);
+  });
+
+  test('has one return more when two submit its last unit at the same time', async () => {
+    const shopId = await newShop(db.pool);
+    const one = line(1);
+    await submit(shopId, { ...one, quantity: 2 });
+    const last = async () => (await submit(shopId, one)).lineItems[0]?.quantity;
+    const results = await raced(db.pool, lockOf(shopId), [last, last]);
+    expect(results).toEqual([1, expect.stringContaining('3 units were ordered and 3 of them are')]);
+  });
+
+  test('limits two edits at the same time', async () => {
+    const shopId = await newShop(db.pool);
+    const one = line(1);
+    const pair = [await submit(shopId, one), await submit(shopId, one)];
+    const calls = pair.map((of) => async () => (await edit(of, 2)).lineItems[0]?.quantity);
+    const results = await raced(db.pool, lockOf(shopId), calls);
+    expect(results).toEqual([2, expect.stringContaining('3 units were ordered and 2 of them are')]);
+  });
+
   test('is rejected at once with more units than were ordered', async () => {
     await expect(submit(await newShop(db.pool), line(4))).rejects.toMatchObject(tooMany);
   });
@@ -85,10 +136,7 @@ describe('a line with an ordered quantity', () => {
     const two = line(2);
     await close(await submit(shopId, two));
     const one = await submit(shopId, { ...two, quantity: 1 });
-    const changes = one.lineItems.map(({ lineItemId }) => ({ lineItemId, quantity: 2 }));
-    const request = { shopId, actor, returnId: one.id, expectedRevision: one.revision, changes };
-    const edit = editReturn(storeOf(db.pool), create(EditReturnRequestSchema, request));
-    await expect(edit).rejects.toMatchObject(tooMany);
+    await expect(edit(one, 2)).rejects.toMatchObject(tooMany);
     expect((await reload(db.pool, one)).revision).toBe(one.revision);
   });
 
@@ -102,6 +150,18 @@ describe('a line with an ordered quantity', () => {
 });
 
 describe('a line without an ordered quantity', () => {
+  test('is in one open return at a time', async () => {
+    const shopId = await newShop(db.pool);
+    const line = { ...newLine(), quantity: 1 };
+    const first = await submit(shopId, line);
+    const inLiveReturn = refused(ErrorReason.LINE_IN_LIVE_RETURN);
+    await expect(submit(shopId, line)).rejects.toMatchObject(inLiveReturn);
+    await cancel(first);
+    const last = async () => (await submit(shopId, line)).lineItems[0]?.quantity;
+    const results = await raced(db.pool, lockOf(shopId), [last, last]);
+    expect(results).toEqual([1, expect.stringContaining('set ordered_quantity')]);
+  });
+
   const full = { refundItem: { shop: '20.00' } };
 
   test('is rejected after a closed return refunded it in full', async () => {

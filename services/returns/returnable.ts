@@ -20,14 +20,16 @@ interface StoredReturn {
         readonly providerOrderId: bigint;
       }
     | undefined;
+  /** Expired returns that the same change opens again. Their units count, although they are still stored as expired. */
+  readonly openingIds?: readonly bigint[];
 }
 
 interface LineRow {
   readonly provider_line_item_id: bigint;
   readonly quantity: number;
   /**
-   * Number of ordered units: the smaller of the submitted number and the number that the provider reported; null when
-   * neither is known.
+   * Number of ordered units: the smaller of the submitted number and the number that the provider reported. Without a
+   * submitted number, that of another return of the order line counts. Null when none is known.
    */
   readonly ordered: bigint | null;
   /** Whether the provider has reported how many units were ordered. */
@@ -51,7 +53,7 @@ const REFUNDED_THERE = unitsRefundedThere({
 });
 
 const LINES = `
-select l.provider_line_item_id, l.quantity, least(l.ordered_quantity, there.quantity) as ordered,
+select l.provider_line_item_id, l.quantity, least(coalesce(l.ordered_quantity, others.ordered), there.quantity) as ordered,
        there.quantity is not null as ordered_there, ${REFUNDED_THERE} as refunded_there,
        known.cancelled_at is not null as cancelled_there,
        others.elsewhere, others.live_in, others.refunded_by
@@ -65,7 +67,7 @@ select l.provider_line_item_id, l.quantity, least(l.ordered_quantity, there.quan
    and there.provider_line_item_id = l.provider_line_item_id
  cross join lateral (
    select coalesce(sum(o.quantity), 0)::bigint as elsewhere,
-          max(o.return_id) filter (where o.live) as live_in,
+          min(o.ordered_quantity) as ordered, max(o.return_id) filter (where o.live or r.state = 'expired') as live_in,
           max(o.return_id) filter (
             where r.state = 'closed' and o.price - o.discount + o.tax > 0
               and o.refund_item + o.refund_tax >= o.price - o.discount + o.tax) as refunded_by
@@ -73,7 +75,7 @@ select l.provider_line_item_id, l.quantity, least(l.ordered_quantity, there.quan
      join returns r on r.shop_id = o.shop_id and r.id = o.return_id
     where o.shop_id = l.shop_id and o.provider_line_item_id = l.provider_line_item_id
       and o.return_id <> l.return_id and o.removed_at is null
-      and r.state not in ('cancelled', 'expired')) others
+      and (r.state not in ('cancelled', 'expired') or r.id = any($3::bigint[]))) others
  where l.shop_id = $1 and l.return_id = $2 and l.removed_at is null
  order by l.position`;
 
@@ -90,12 +92,11 @@ interface Obstacle {
  * about what the commerce provider reported of the order:
  *
  * - the provider has cancelled the order;
- * - the order line is in another return that is open or in review;
  * - more units would be returned than were ordered. The units of all returns count, except cancelled and expired
  *   returns. Units that were refunded at the provider count, too. The number of ordered units is what the provider
  *   reported, or a smaller `ordered_quantity`;
- * - the number of ordered units is not known, and a closed return refunded the line item completely, or some of its
- *   units were refunded at the provider.
+ * - the number of ordered units is not known, and the order line is in another return that is open or in review, a
+ *   closed return refunded the line item completely, or some of its units were refunded at the provider.
  *
  * Locks the order until the transaction ends, so that the second of two concurrent returns of one order sees the first.
  */
@@ -131,12 +132,12 @@ export async function findObstacleThere(
 
 async function linesOf(
   tx: Queryable,
-  { shopId, id }: Pick<StoredReturn, 'shopId' | 'id'>,
+  { shopId, id, openingIds = [] }: Omit<StoredReturn, 'order'>,
 ): Promise<LineRow[]> {
   const { rows } = await tx.query<LineRow>({
     name: 'returnable-lines',
     text: LINES,
-    values: [shopId, id],
+    values: [shopId, id, openingIds],
   });
   return rows;
 }
@@ -163,22 +164,28 @@ export async function requireReturnable(tx: Queryable, of: StoredReturn): Promis
 }
 
 /** The parts of a change that reopen a return. */
-interface Reopening {
+export interface Reopening {
   readonly stateChanges: readonly StateChange[];
   readonly timeline: readonly NewTimelineEntry[];
 }
 
 /**
- * Opens an expired return again, because its goods moved or arrived and must be processed. When another return already
- * has its line items, the return stays expired, and a timeline entry says why. A return that is not expired does not
+ * Opens an expired return again, because its goods moved or arrived and must be processed. When other returns have
+ * taken its units, the return stays expired, and a timeline entry says why. A return that is not expired does not
  * change.
  *
  * @param why what happened, for the timeline.
+ * @param openingIds the returns that the same change opens again.
  * @returns what the caller adds to its change, which it makes under the lock of the return.
  */
-export async function reopening(tx: Queryable, current: Details, why: string): Promise<Reopening> {
+export async function reopening(
+  tx: Queryable,
+  current: Details,
+  why: string,
+  openingIds: readonly bigint[] = [],
+): Promise<Reopening> {
   if (current.state !== ReturnState.EXPIRED) return { stateChanges: [], timeline: [] };
-  const obstacle = await findObstacle(tx, current);
+  const obstacle = await findObstacle(tx, { ...current, openingIds });
   if (obstacle) {
     const text = `${why}, but the return stays expired: ${obstacle.message}`;
     const entry = { returnId: current.id, kind: 'return.stays_expired', text };
@@ -197,13 +204,7 @@ function obstacleOf(row: LineRow): (Omit<Obstacle, 'field'> & { field?: string }
     const message = 'the order was cancelled at the commerce provider';
     return { field: 'order', reason: ErrorReason.STATE_FORBIDS, message };
   }
-  if (row.live_in !== null) {
-    return {
-      reason: ErrorReason.LINE_IN_LIVE_RETURN,
-      message: `the line item is part of return ${row.live_in}, which is open or in review`,
-    };
-  }
-  if (ordered === null) return refundedObstacle(row);
+  if (ordered === null) return unknownQuantityObstacle(row);
   const units = elsewhere + row.refunded_there + BigInt(quantity);
   if (units <= ordered) return undefined;
   const there =
@@ -217,7 +218,13 @@ function obstacleOf(row: LineRow): (Omit<Obstacle, 'field'> & { field?: string }
 }
 
 /** The obstacle of a line item when the number of ordered units is not known. */
-function refundedObstacle(row: LineRow): Omit<Obstacle, 'field'> | undefined {
+function unknownQuantityObstacle(row: LineRow): Omit<Obstacle, 'field'> | undefined {
+  if (row.live_in !== null) {
+    return {
+      reason: ErrorReason.LINE_IN_LIVE_RETURN,
+      message: `the line item is part of return ${row.live_in}, which is open or in review; if more units were ordered, set ordered_quantity`,
+    };
+  }
   const reason = ErrorReason.LINE_ALREADY_REFUNDED;
   if (row.refunded_there > 0n) {
     const message = `order line ${row.provider_line_item_id}: ${row.refunded_there} units were refunded at the commerce provider, and it is not known how many were ordered`;

@@ -174,6 +174,21 @@ describe('an expired return whose parcel moves', () => {
     expect(await triggersOf(db.pool, submitted)).toContain('label.updated');
   });
 
+  test('opens with the units that other returns have left, and no others', async () => {
+    const line = { ...newLine(), quantity: 2, orderedQuantity: 3 };
+    const lines = [line];
+    const fits = await expired({ lines });
+    const { shopId } = fits.submitted;
+    await newReturn(db.pool, shopId, { order, lines: [{ ...line, quantity: 1 }] });
+    await CALLS.reopen(fits);
+    expect((await reload(db.pool, fits.submitted)).state).toBe(ReturnState.OPEN);
+    const rest = { ...newLine(), quantity: 2, orderedQuantity: 3 };
+    const subject = await expired({ lines: [rest] }, shopId);
+    await newReturn(db.pool, shopId, { order, lines: [rest] });
+    await CALLS.reopen(subject);
+    expect((await reload(db.pool, subject.submitted)).state).toBe(ReturnState.EXPIRED);
+  });
+
   test('only one of two that share a line opens at the same time', async () => {
     const line = newLine();
     const first = await expired({ lines: [line] });

@@ -183,6 +183,27 @@ describe('record partner shipment', () => {
     });
   });
 
+  test('opens expired returns of one line only up to the ordered units', async () => {
+    const shopId = await bench.shop();
+    const lines = [line({ quantity: 2, orderedQuantity: 3 })];
+    const returns: Return[] = [];
+    for (let n = 0; n < 2; n++) {
+      const submitted = await bench.submit(shopId, { lines });
+      await bench.end(submitted, 'expired');
+      returns.push(submitted);
+    }
+    const lineItemIds = returns.map(firstLine);
+    await bench.client.recordPartnerShipment({
+      shopId,
+      actor,
+      partnerShipmentId: randomUUID(),
+      lineItemIds,
+    });
+    const states = await Promise.all(returns.map(async (one) => (await bench.read(one)).state));
+    expect(states).toEqual([ReturnState.OPEN, ReturnState.EXPIRED]);
+    expect((await bench.timeline(present(returns[1]))).at(-1)?.kind).toBe('return.stays_expired');
+  });
+
   test('has few large returns in memory at a time, although it publishes all in one transaction', async () => {
     const shopId = await bench.shop();
     const returns: Return[] = [];

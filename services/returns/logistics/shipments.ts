@@ -15,7 +15,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
-import { reopening } from '../returnable.ts';
+import { type Reopening, reopening } from '../returnable.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 
@@ -86,9 +86,11 @@ async function record(
     await consolidate(inside, { ...input, lineItemIds });
     const kind = 'shipment.processed';
     const entries = current.map(({ id: returnId }) => ({ returnId, kind, text, facts }));
-    const reopened = [];
+    const reopened: Reopening[] = [];
     for (const one of current) {
-      reopened.push(await reopening(inside, one, 'Goods reached a warehouse partner'));
+      const opening = reopened.flatMap(({ stateChanges }) => stateChanges);
+      const openingIds = opening.map(({ returnId }) => returnId);
+      reopened.push(await reopening(inside, one, 'Goods reached a warehouse partner', openingIds));
     }
     return {
       value: undefined,

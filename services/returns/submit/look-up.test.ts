@@ -133,8 +133,8 @@ describe('a submission with the name of its order', () => {
 
   test('does not return more units than were ordered, over all returns', async () => {
     await submit({ lines: [{ providerLineItemId: 9001n, quantity: 2 }] });
-    const second = submit({ lines: [{ providerLineItemId: 9001n, quantity: 1 }] });
-    await expect(second).rejects.toMatchObject({ reason: ErrorReason.LINE_IN_LIVE_RETURN });
+    const second = submit({ lines: [{ providerLineItemId: 9001n, quantity: 2 }] });
+    await expect(second).rejects.toMatchObject({ reason: ErrorReason.ORDERED_QUANTITY_EXCEEDED });
   });
 });
 

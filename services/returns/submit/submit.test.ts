@@ -33,7 +33,7 @@ const conflict = {
 const lineTaken = {
   code: Code.FailedPrecondition,
   reason: 'LINE_IN_LIVE_RETURN',
-  field: 'lines',
+  field: 'lines[0]',
 };
 
 describe('submit return', () => {
@@ -198,7 +198,7 @@ describe('submit return again', () => {
   });
 });
 
-describe('a line in a live return', () => {
+describe('a line in a live return whose ordered quantity is not known', () => {
   test('cannot be submitted again, neither later nor at the same time', async () => {
     const shopId = await bench.shop();
     const lines = [line(), line()];

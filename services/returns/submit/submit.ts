@@ -1,7 +1,5 @@
-import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Destination } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import {
   type Return,
@@ -11,7 +9,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { decimalsOf } from '../../platform/currencies.ts';
-import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
+import { invalidField, stateForbids } from '../../platform/errors.ts';
 import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, idempotencyKey, parseInput } from '../../platform/input.ts';
 import {
@@ -21,7 +19,7 @@ import {
   type Currencies,
   requiredAmountOf,
 } from '../../platform/money.ts';
-import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
@@ -95,16 +93,12 @@ export async function submitReturn(
   if (destination && !destination.enabled) {
     throw stateForbids('the destination is disabled, it takes no returns');
   }
-  try {
-    return await inTransaction(deps.pool, async (tx) => {
-      const { id, repeated } = await oncePerKey(tx, use, () =>
-        record(deps.store, tx, { checked, settings, destination }),
-      );
-      return { return: await existing(deps.store, tx, { ...input, id }), repeated };
-    });
-  } catch (error) {
-    throw violatedConstraint(error) === 'return_lines_one_live' ? lineInLiveReturn() : error;
-  }
+  return inTransaction(deps.pool, async (tx) => {
+    const { id, repeated } = await oncePerKey(tx, use, () =>
+      record(deps.store, tx, { checked, settings, destination }),
+    );
+    return { return: await existing(deps.store, tx, { ...input, id }), repeated };
+  });
 }
 
 /** @throws DomainError INVALID_ARGUMENT; also as {@link findOrder} and {@link lookedUp} say. */
@@ -114,15 +108,6 @@ async function completedSubmission(
 ): Promise<SubmitReturnRequest> {
   const { name } = parseInput(incompleteSubmission, request).order;
   return lookedUp(request, await findOrder(deps, { shopId: request.shopId, name }));
-}
-
-function lineInLiveReturn(): DomainError {
-  return new DomainError(
-    Code.FailedPrecondition,
-    ErrorReason.LINE_IN_LIVE_RETURN,
-    'a line item is already part of a return that is open or in review',
-    { field: 'lines' },
-  );
 }
 
 async function existing(

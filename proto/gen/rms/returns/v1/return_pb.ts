@@ -1836,7 +1836,7 @@ export const SubmitReturnRequestSchema: GenMessage<SubmitReturnRequest> = /*@__P
  */
 export type LineInput = Message<"rms.returns.v1.LineInput"> & {
   /**
-   * The caller's id of the order line. An order line can be in one return that is open or in review
+   * The caller's id of the order line
    *
    * @generated from field: int64 provider_line_item_id = 1;
    */
@@ -2019,7 +2019,8 @@ export type LineInput = Message<"rms.returns.v1.LineInput"> & {
 
   /**
    * Ordered units of the order line, 1 to 10^6. All returns of the line together, except cancelled and expired
-   * ones, may have at most so many units. When absent, a line that a closed return refunded in full is rejected
+   * ones, may have at most so many units. When it is absent and not known from the provider or another return, a line
+   * is rejected that is in a return that is open or in review, or that a closed return refunded in full
    *
    * @generated from field: optional int32 ordered_quantity = 27;
    */

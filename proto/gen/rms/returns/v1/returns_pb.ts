@@ -4004,9 +4004,9 @@ export const ReturnsService: GenService<{
    * the currencies, and of each line item what is absent. A line item then needs its provider_line_item_id or sku;
    * without quantity it has all units that can be returned, and without line items the return has all of them.
    * UNAVAILABLE: the commerce provider does not answer.
-   * ALREADY_EXISTS: the key was used with other content. FAILED_PRECONDITION: a line item is already in a
-   * return that is open or in review, or no more units of it can be returned, or the destination is
-   * disabled, or the shop has no settings.
+   * ALREADY_EXISTS: the key was used with other content. FAILED_PRECONDITION: so many units of a line item cannot be
+   * returned, or it is in a return that is open or in review and the ordered quantity is not known, or the destination
+   * is disabled, or the shop has no settings.
    *
    * @generated from rpc rms.returns.v1.ReturnsService.SubmitReturn
    */
