@@ -14,6 +14,7 @@ import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
 import { sweepBugs } from './sweep.ts';
 import { tokenBugs } from './tokens.ts';
+import { unitBugs } from './units.ts';
 
 /** All bugs: first along the path from a change to its receiver, then of the HTTP layer, of the rules and of commerce. */
 export const BUGS: readonly Bug[] = [
@@ -28,6 +29,7 @@ export const BUGS: readonly Bug[] = [
   ...jobBugs,
   ...edgeBugs,
   ...ruleBugs,
+  ...unitBugs,
   ...inboundBugs,
   ...failoverBugs,
   ...tokenBugs,
