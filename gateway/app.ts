@@ -22,6 +22,7 @@ import { addLink } from './http/help-headers.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
+import { addMcpHint } from './mcp/address-hint.ts';
 import type { McpServer } from './mcp/router.ts';
 import { signInPathName } from './oauth/path-names.ts';
 import type { Portal } from './portal/create.ts';
@@ -110,6 +111,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   // Behind every route, because it answers each request that arrives here.
   app.use((req, res) => {
     addPathHelp(req, res, calendar());
+    addMcpHint(req, res, deps.publicUrl);
     throw unknownPath();
   });
   // Register this handler last, because Express passes an error only to handlers after the one that threw.

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { type Asset, createAsset, sendAsset, sharedAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
+import { addMcpHint } from '../mcp/address-hint.ts';
 import { COPY_PATH, COPY_SCRIPT } from './copy-button.ts';
 import { DOCUMENT_HEADERS, documentPage, ICON } from './document.ts';
 import { errorsPage } from './errors-page.ts';
@@ -59,7 +60,10 @@ export function docsPages(calendar: () => Date, o: DocsOptions): Router {
   );
   router.get(COPY_PATH, file({ type: SCRIPT, read: async () => COPY_SCRIPT }));
   if (!o.page) return router;
-  router.get('/', (_req, res) => res.redirect(302, DOCS_PATHS.index));
+  router.get('/', (req, res) => {
+    addMcpHint(req, res, o.publicUrl);
+    res.redirect(302, DOCS_PATHS.index);
+  });
   router.get('/docs/', (_req, res) => res.redirect(308, DOCS_PATHS.index));
   const index = () => pageOf(DOCS_PATHS.index, indexPage(calendar(), o.publicUrl), o);
   router.get(DOCS_PATHS.index, daily({ headers: DOCUMENT_HEADERS, type: HTML, text: index }));

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import {
   type McpBench,
+  PUBLIC_URL,
   type SignedInMember,
   startMcpBench,
   toolResult,
@@ -167,6 +168,24 @@ describe('revision 2026-07-28', () => {
     expect(response.text).toContain('"notifications":{}');
     expect(response.text).toContain('"resultType":"complete"');
   });
+});
+
+test.each(['/mcp/', '/MCP', '/mcp/sse', '/mcp/messages', '/sse', '/'])(
+  'GET and POST %s name the address of the server, and keep their status',
+  async (path) => {
+    const url = new URL(path, bench.mcpUrl);
+    const hint = `the MCP server is at ${PUBLIC_URL}/mcp`;
+    for (const method of ['GET', 'POST']) {
+      const response = await fetch(url, { method, redirect: 'manual' });
+      const status = path === '/' && method === 'GET' ? 302 : 404;
+      expect([response.status, response.headers.get('x-service-hint')]).toEqual([status, hint]);
+    }
+  },
+);
+
+test('other unknown paths do not name it', async () => {
+  const response = await fetch(new URL('/mcps', bench.mcpUrl));
+  expect([response.status, response.headers.get('x-service-hint')]).toEqual([404, null]);
 });
 
 test.each<[method: string, params: unknown, text: string]>([

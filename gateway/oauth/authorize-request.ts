@@ -1,5 +1,7 @@
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
+import { mcpResource, namesMcp } from './issue.ts';
+import type { MessageList } from './pages/pages.ts';
 import { badRequest, type PageResponse, redirect } from './pages/response.ts';
 
 /** The parameters that oidc-provider gets. All other parameters are ignored (RFC 6749, 3.1). */
@@ -50,6 +52,11 @@ export function checkAuthorizeRequest(
     return rejected(
       'redirect URI not listed',
       'The app that sent you here gave a return address that is not on our list.',
+      {
+        title:
+          'The operator of this service can add an app in the setting MCP_CLIENTS. Listed are:',
+        items: clients.redirectUris,
+      },
     );
   }
   const error = errorIn(query);
@@ -60,13 +67,13 @@ export function checkAuthorizeRequest(
     for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
     return { rejection: redirect(url.href), reason: error.error ?? 'invalid_request' };
   }
-  return { query: forProvider(query) };
+  return { query: forProvider(query, issuer) };
 }
 
-function rejected(reason: string, text: string): CheckedRequest {
+function rejected(reason: string, text: string, list?: MessageList): CheckedRequest {
   const advice =
     'Go back to the app and try again. If this happens again, tell the maker of the app.';
-  return { reason, rejection: badRequest(`${text} ${advice}`) };
+  return { reason, rejection: badRequest(`${text} ${advice}`, list) };
 }
 
 function errorIn(query: URLSearchParams): Record<string, string> | undefined {
@@ -90,10 +97,14 @@ function scopesIn(query: URLSearchParams): string[] {
   return (query.get('scope') ?? '').split(' ').filter((scope) => scope !== '');
 }
 
-function forProvider(query: URLSearchParams): URLSearchParams {
+function forProvider(query: URLSearchParams, issuer: string): URLSearchParams {
   const forwarded = new URLSearchParams();
   for (const name of FORWARDED)
     for (const value of query.getAll(name)) forwarded.append(name, value);
+  const resources = query.getAll('resource');
+  if (resources.length > 0 && resources.every((one) => namesMcp(issuer, one))) {
+    forwarded.set('resource', mcpResource(issuer));
+  }
   // Some clients also send scopes of other servers, such as offline_access. This server has only one scope.
   forwarded.set('scope', MCP_SCOPE);
   const prompts = (query.get('prompt') ?? '').split(' ').filter((prompt) => PROMPTS.has(prompt));

@@ -13,6 +13,13 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
+/** Spellings of the address of the MCP server, and the address of the service. */
+const RESOURCES = ['BASE', 'BASE/', 'BASE/mcp', 'BASE/mcp/'];
+const withBase = (changes: Record<string, string | undefined>) => ({
+  ...changes,
+  ...(changes.resource && { resource: changes.resource.replace('BASE', stack.baseUrl) }),
+});
+
 const open = (url: URL | string) => new Browser().send(url);
 
 describe('a redirect URI that is not on the list gets a page, never a redirect', () => {
@@ -66,6 +73,8 @@ describe('a redirect URI that is not on the list gets a page, never a redirect',
     expect(headers.get('location')).toBeNull();
     expect(headers.get('refresh')).toBeNull();
     expect(text).not.toMatch(/<script|http-equiv|<a /i);
+    expect(text).toContain('in the setting MCP_CLIENTS');
+    expect(text).toContain(`<li>${REDIRECT}</li>`);
   });
 
   test('a missing or repeated redirect URI, or an unknown client', async () => {
@@ -110,7 +119,8 @@ describe('parameters', () => {
     ],
     ['an invalid challenge', { code_challenge: 'short' }, 'invalid_request'],
     ['the resource of another server', { resource: 'https://evil.example/mcp' }, 'invalid_target'],
-    ['another resource of ours', { resource: 'BASE' }, 'invalid_target'],
+    ['another resource of ours', { resource: 'BASE/api' }, 'invalid_target'],
+    ['a resource with a fragment', { resource: 'BASE/mcp#' }, 'invalid_target'],
     ['a resource that is not a URL', { resource: 'mcp' }, 'invalid_target'],
     ['another scope', { scope: 'developer_tools' }, 'invalid_scope'],
     ['response type token', { response_type: 'token' }, 'unsupported_response_type'],
@@ -122,7 +132,7 @@ describe('parameters', () => {
     ['a request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
     ['a request URI', { request_uri: 'https://evil.example/r' }, 'request_uri_not_supported'],
   ])('%s is reported to the client, with state and issuer', async (_, changes, error) => {
-    const parameters = changes.resource === 'BASE' ? { resource: stack.baseUrl } : changes;
+    const parameters = withBase(changes);
     const { url, state } = stack.begin(parameters);
     const { status, headers } = await open(url);
     const location = headers.get('location') ?? '';
@@ -137,12 +147,14 @@ describe('parameters', () => {
     ['the scope mcp', { scope: 'mcp' }],
     ['the scope mcp and scopes of other servers', { scope: 'openid mcp offline_access' }],
     ['an empty scope', { scope: '' }],
-    ['the resource', { resource: 'MCP' }],
+    ...RESOURCES.map((resource): [string, { resource: string }] => [
+      `the resource ${resource}`,
+      { resource },
+    ]),
     ['prompt=consent', { prompt: 'consent' }],
     ['unknown parameters', { nonce: 'x', max_age: '0', audience: 'x', ui_locales: 'de' }],
   ])('a request with %s gets the form', async (_, changes) => {
-    const parameters = changes.resource === 'MCP' ? { resource: `${stack.baseUrl}/mcp` } : changes;
-    const { status, text, headers } = await open(stack.begin(parameters).url);
+    const { status, text, headers } = await open(stack.begin(withBase(changes)).url);
     expect([status, headers.get('location')]).toEqual([200, null]);
     expect(text).toContain('name="email"');
   });

@@ -27,11 +27,13 @@ const pendingConsent = z.object({
 });
 type PendingConsent = z.infer<typeof pendingConsent>;
 
-/** The sent fields of the form in which the user allows a request. */
-export interface ConsentForm {
-  readonly csrf: string;
-  readonly access: string;
-}
+/** The fields of the form in which the user allows or denies a request. Without `access`, its default is sent. */
+export const consentForm = z.object({
+  consent: z.enum(['allow', 'deny']),
+  access: z.enum(ACCESS).default(ACCESS.everything),
+  csrf: z.string().default(''),
+});
+export type ConsentForm = z.output<typeof consentForm>;
 
 /** The last step of a sign-in: the user allows or denies the app to act for them. */
 export interface ConsentStep {
@@ -95,7 +97,6 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
         return ended();
       }
       const { request, who } = pending;
-      // A form without this field is from before the choice existed. It allows everything that the user's role permits.
       const isReadOnly = access === ACCESS.readOnly;
       const account = accountOf(who);
       const response = await grant(o, request, { account, isConsented: true, isReadOnly });

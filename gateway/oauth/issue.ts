@@ -29,6 +29,17 @@ export function mcpResource(issuer: string): string {
 }
 
 /**
+ * Whether a `resource` parameter names the MCP server: its address or that of this service, in any spelling of the URL
+ * (RFC 3986, 6.2.3), with or without a slash at its end. The MCP specification has both as examples.
+ */
+export function namesMcp(issuer: string, resource: string): boolean {
+  const [sent, ...own] = [resource, issuer, mcpResource(issuer)].map((one) =>
+    URL.parse(one)?.href.replace(/\/$/, ''),
+  );
+  return sent !== undefined && own.includes(sent);
+}
+
+/**
  * Creates a grant and an access token, without a sign-in. For local stacks and tests.
  *
  * @param o.issuer the service's public base address.

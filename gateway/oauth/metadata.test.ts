@@ -143,7 +143,9 @@ describe('/oauth/register', () => {
       headers: { 'content-type': 'application/json' },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
-    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+    const hint = response.headers.get('x-service-hint');
+    const metadata = (await response.json()) as Record<string, unknown>;
+    return { status: response.status, body: metadata, hint };
   };
   const common = {
     client_id: 'rms-mcp',
@@ -155,21 +157,25 @@ describe('/oauth/register', () => {
   test('returns the pre-configured client, with the listed redirect URIs of the request', async () => {
     const listed = 'http://127.0.0.1:51234/callback';
     const redirect_uris = ['https://evil.example/callback', listed, REDIRECT, 7];
-    const { status, body } = await register({ client_name: 'x', redirect_uris });
-    expect(status).toBe(201);
+    const { status, body, hint } = await register({ client_name: 'x', redirect_uris });
+    expect([status, hint]).toEqual([201, null]);
     expect(body).toMatchObject({ ...common, redirect_uris: [listed, REDIRECT] });
     expect(body).not.toHaveProperty('client_secret');
   });
 
   test.each([
-    ['no listed redirect URI', { redirect_uris: ['https://evil.example/callback'] }],
-    ['an empty list', { redirect_uris: [] }],
-    ['no list', {}],
-    ['something else', { redirect_uris: 'x' }],
-    ['no body', undefined],
-  ])('with %s returns the whole list', async (_, metadata) => {
-    const { status, body } = await register(metadata);
-    expect(status).toBe(201);
+    [
+      'no listed redirect URI',
+      { redirect_uris: ['https://evil.example/callback'] },
+      expect.stringMatching(/^none of these redirect_uris is supported: .*MCP_CLIENTS$/),
+    ],
+    ['an empty list', { redirect_uris: [] }, null],
+    ['no list', {}, null],
+    ['something else', { redirect_uris: 'x' }, null],
+    ['no body', undefined, null],
+  ])('with %s returns the whole list', async (_, metadata, expected) => {
+    const { status, body, hint } = await register(metadata);
+    expect([status, hint]).toEqual([201, expected]);
     expect(body).toMatchObject({ ...common, redirect_uris: expect.arrayContaining([REDIRECT]) });
   });
 

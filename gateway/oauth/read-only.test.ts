@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Browser } from '../../test/kit/oauth/browser.ts';
 import {
   type Person,
   type SignInStack,
@@ -39,6 +40,35 @@ describe('the consent page', () => {
     expect(text).toContain('<dd>Developer</dd>');
     expect(text).toMatch(/name="access" value="everything" checked/);
     expect(text).toMatch(/name="access" value="read_only">/);
+  });
+});
+
+describe('the consent form', () => {
+  test.each([
+    'consent=allow&access=read-only',
+    'consent=allow&access=',
+    'consent=allow&access=read_only&access=everything',
+    'consent=yes&access=read_only',
+    'access=everything',
+  ])('with %s allows nothing, and the page can be sent again', async (fields) => {
+    const person = await stack.newPerson();
+    const browser = new Browser();
+    const { text, url } = await stack.signIn(person, { browser, stopsAtConsent: true });
+    const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? '';
+    const allow = new URL(url.pathname.replace(/consent$/, 'allow'), url);
+    const post = (body: string) =>
+      browser.send(allow, {
+        method: 'POST',
+        body: new URLSearchParams(`${body}&csrf=${csrf}`),
+      });
+    const rejected = await post(fields);
+    expect([rejected.status, rejected.text]).toEqual([
+      400,
+      expect.stringContaining('so nothing was allowed'),
+    ]);
+    expect(await accessOf(person)).toEqual([]);
+    await post('consent=allow&access=read_only');
+    expect(await accessOf(person)).toEqual([true]);
   });
 });
 

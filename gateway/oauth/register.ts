@@ -28,6 +28,16 @@ export function clientMetadata(clients: SupportedClients, request: object) {
 }
 
 /**
+ * What to do about a registration whose redirect URIs are all unsupported, in ASCII. The response lists the supported
+ * ones, but the client cannot use them.
+ */
+export function registrationHint(clients: SupportedClients, request: object): string | undefined {
+  const uris = redirectUrisIn(request);
+  if (uris.length === 0 || uris.some((uri) => clients.isListed(uri))) return undefined;
+  return 'none of these redirect_uris is supported: the response lists the supported ones, and the operator of this service adds others with MCP_CLIENTS';
+}
+
+/**
  * Parses a registration request (RFC 7591, 3.1). An empty body counts as an empty object.
  *
  * @throws HttpError 400 `invalid_client_metadata` for a body that is not a JSON object.

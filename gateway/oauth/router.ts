@@ -1,13 +1,14 @@
-import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
+import express, { type ErrorRequestHandler, Router } from 'express';
 import { messageError } from '../../services/contract/public-errors.ts';
 import { HttpError } from '../errors.ts';
 import { receiveForm } from '../http/bound-sign-in.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
+import { addHint } from '../http/help-headers.ts';
 import { reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
 import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
-import { clientMetadata, parseRequest } from './register.ts';
+import { clientMetadata, parseRequest, registrationHint } from './register.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 
 /**
@@ -26,7 +27,7 @@ export function createOAuth(o: OAuthDependencies): Router {
   ] as const) {
     endpoint(router, path, {
       before: [allowAnyOrigin('GET')],
-      GET: [o.limits.wellKnown, sendJson(200, () => document)],
+      GET: [o.limits.wellKnown, (_req, res) => res.json(document)],
     });
   }
   // Count requests for unknown metadata paths as well.
@@ -52,7 +53,12 @@ function registration(router: Router, o: OAuthDependencies): void {
       o.limits.register,
       receiveForm,
       express.text({ type: () => true, limit: SIGN_IN_BODY_BYTES_MAX, defaultCharset: 'utf-8' }),
-      sendJson(201, (body) => clientMetadata(o.clients, parseRequest(String(body ?? '')))),
+      (req, res) => {
+        const request = parseRequest(String(req.body ?? ''));
+        const hint = registrationHint(o.clients, request);
+        if (hint !== undefined) addHint(res, hint);
+        res.status(201).json(clientMetadata(o.clients, request));
+      },
     ],
   });
 }
@@ -71,9 +77,3 @@ const rejectBodies: ErrorRequestHandler = (error, _req, _res, next) => {
   const detail = isTooLarge ? 'The request body is too large.' : 'The request body cannot be read.';
   next(new HttpError(messageError(status, 'BAD_REQUEST', { title: 'Bad Request', detail })));
 };
-
-function sendJson(status: number, make: (body: unknown) => object): RequestHandler {
-  return (req, res) => {
-    res.status(status).json(make(req.body));
-  };
-}

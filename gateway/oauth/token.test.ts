@@ -1,6 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { decodeJwt } from 'jose';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import {
   CLIENT_ID,
@@ -181,12 +180,6 @@ describe('a code', () => {
       400,
       { error: 'invalid_request' },
     ]);
-  });
-
-  test('with a resource parameter returns a token for it', async () => {
-    const resource = mcpResource(stack.baseUrl);
-    const { status, body } = await stack.token({ ...(await validRequest()), resource });
-    expect([status, decodeJwt(String(body.access_token)).aud]).toEqual([200, resource]);
   });
 });
 

@@ -36,6 +36,20 @@ describe('tokens of a partner app', () => {
     await expect(newest).rejects.toMatchObject(refused);
   });
 
+  test('eight refreshes at once are a second use: they end the family, and none is a 500', async () => {
+    const { refresh_token = '' } = await bench.redeem(await bench.install('owner'));
+    const refresh = (token: string) => oauth.refreshTokenGrant(bench.app, token);
+    const all = await Promise.allSettled(Array.from({ length: 8 }, () => refresh(refresh_token)));
+    const fresh = all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    const rejected = all.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+    expect(fresh.length).toBeLessThanOrEqual(1);
+    for (const one of rejected) expect(one).toMatchObject({ status: 400, error: 'invalid_grant' });
+    for (const one of fresh) {
+      const again = refresh(one.refresh_token ?? '');
+      await expect(again).rejects.toMatchObject({ error: 'invalid_grant' });
+    }
+  });
+
   test('a revoked refresh token cannot be used', async () => {
     expect(bench.app.serverMetadata().revocation_endpoint).toBe(`${bench.url}/oauth/revoke`);
     const { refresh_token = '' } = await bench.redeem(await bench.install('owner'));

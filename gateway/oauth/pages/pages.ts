@@ -54,6 +54,12 @@ ${choices}</fieldset>
   );
 }
 
+/** A list below the text of a message. */
+export interface MessageList {
+  readonly title: string;
+  readonly items: readonly string[];
+}
+
 /**
  * A page without a form field. With `cancel` it has a button that leads back to the app. With `next` it has a link to
  * another page of this service.
@@ -63,6 +69,7 @@ export function messagePage(o: {
   readonly text: string;
   readonly cancel?: string | undefined;
   readonly next?: { readonly href: string; readonly text: string };
+  readonly list?: MessageList | undefined;
 }): string {
   const back =
     o.cancel === undefined
@@ -72,6 +79,15 @@ export function messagePage(o: {
     o.title,
     html`<h1>${o.title}</h1>
 <p>${o.text}</p>
+${
+  o.list &&
+  html`<p>${o.list.title}</p>
+<ul>
+${o.list.items.map(
+  (item) => html`<li>${item}</li>
+`,
+)}</ul>`
+}
 ${o.next && html`<p><a href="${o.next.href}">${o.next.text}</a></p>`}${back}`,
   );
 }

@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import { messagePage } from './pages.ts';
+import { type MessageList, messagePage } from './pages.ts';
 import { type FormTargets, pageHeaders } from './style.ts';
 
 /** A response to a browser: a page or a redirect. */
@@ -34,8 +34,8 @@ export function redirect(location: string, cookies: readonly string[] = []): Pag
 }
 
 /** A page for a request that no supported app sends. The response to such a request is never a redirect. */
-export function badRequest(text: string): PageResponse {
-  return page(messagePage({ title: 'This link does not work', text }), { status: 400 });
+export function badRequest(text: string, list?: MessageList): PageResponse {
+  return page(messagePage({ title: 'This link does not work', text, list }), { status: 400 });
 }
 
 export function ended(): PageResponse {
