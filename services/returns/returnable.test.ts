@@ -7,6 +7,7 @@ import {
   CancelReturnRequestSchema,
   EditReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { SubmissionPart } from '../../test/kit/builders.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { raced } from '../../test/kit/postgres/raced.ts';
 import {
@@ -35,7 +36,8 @@ type Line = ReturnType<typeof newLine> & {
   readonly orderedQuantity?: number;
   readonly refundItem?: { readonly shop: string };
 };
-const submit = (shopId: bigint, line: Line) => newReturn(db.pool, shopId, { order, lines: [line] });
+const submit = (shopId: bigint, line: Line, more: SubmissionPart = {}) =>
+  newReturn(db.pool, shopId, { order, lines: [line], ...more });
 
 async function close(submitted: Return): Promise<void> {
   await requestProcessing(db.pool, submitted);
@@ -177,8 +179,9 @@ describe('a line without an ordered quantity', () => {
   test('is accepted after a partial refund, or a cancelled return', async () => {
     const shopId = await newShop(db.pool);
     const part = { ...newLine(), refundItem: { shop: '19.99' } };
-    await close(await submit(shopId, part));
-    await submit(shopId, part);
+    const fee = { amounts: { handlingFee: { shop: '0.01' } } };
+    await close(await submit(shopId, part, fee));
+    await submit(shopId, part, fee);
     const line = { ...newLine(), ...full };
     await cancel(await submit(shopId, line));
     await submit(shopId, line);

@@ -10,7 +10,13 @@ import { id, text } from '../../platform/input.ts';
 import { amountOf, type Both, type Currencies } from '../../platform/money.ts';
 import { lineItemNotFound } from '../errors.ts';
 import { amountsOf, quantity } from '../fields.ts';
-import { LINE_AMOUNTS, type LineSums, lineSumsFrom, lineSumsIn } from '../money/totals.ts';
+import {
+  LINE_AMOUNTS,
+  type LineSums,
+  lineSumsFrom,
+  lineSumsIn,
+  requireWithinCost,
+} from '../money/totals.ts';
 
 /** The edit of one line item. Absent fields keep their values. */
 export const lineEdit = z.object({
@@ -24,8 +30,13 @@ export const lineEdit = z.object({
 });
 type LineEdit = z.output<typeof lineEdit>;
 
+/** The path of a line item that an edit does not change. */
+export const UNCHANGED = 'lines';
+
 /** A line item after an edit. */
 export interface EditedLine {
+  /** Path of the line item in the request, or {@link UNCHANGED}. */
+  readonly at: string;
   readonly lineItemId: bigint;
   readonly removed: boolean;
   readonly quantity: number;
@@ -60,6 +71,7 @@ export function editedLines(current: Return, changes: readonly LineEdit[]): Edit
 
 function unchanged(line: LineItem, currencies: Currencies): EditedLine {
   return {
+    at: UNCHANGED,
     lineItemId: line.lineItemId,
     removed: false,
     quantity: line.quantity,
@@ -76,19 +88,27 @@ function applied(
   currencies: Currencies,
 ): EditedLine {
   const before = unchanged(line, currencies);
+  const sums = lineSumsFrom(at, (name, field) => {
+    const amount = change[name];
+    if (amount && (amount.shop !== '' || amount.presentment !== '')) {
+      return amountOf(field, amount, currencies);
+    }
+    return { shop: before.sums.shop[name], presentment: before.sums.presentment[name] };
+  });
+  if (changesAmounts(change) && !change.remove) requireWithinCost(at, sums, currencies);
   return {
+    at,
     lineItemId: line.lineItemId,
     removed: change.remove,
     quantity: change.quantity ?? before.quantity,
     reason: change.reason ?? before.reason,
     parentReason: change.parentReason ?? before.parentReason,
     outcome: change.outcome === LineOutcome.UNSPECIFIED ? before.outcome : change.outcome,
-    sums: lineSumsFrom(at, (name, field) => {
-      const amount = change[name];
-      if (amount && (amount.shop !== '' || amount.presentment !== '')) {
-        return amountOf(field, amount, currencies);
-      }
-      return { shop: before.sums.shop[name], presentment: before.sums.presentment[name] };
-    }),
+    sums,
   };
+}
+
+/** Whether a change has an amount. */
+export function changesAmounts(change: LineEdit): boolean {
+  return LINE_AMOUNTS.some((name) => change[name] !== undefined);
 }

@@ -11,13 +11,14 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
+import { requirePaidShipping } from '../money/paid-shipping.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/totals.ts';
 import { fulfilmentOf } from '../processing/fulfilment.ts';
 import { Return, requireUncommitted } from '../return.ts';
 import { requireReturnable } from '../returnable.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { editedLines, lineEdit } from './edit-lines.ts';
+import { changesAmounts, type EditedLine, editedLines, lineEdit, UNCHANGED } from './edit-lines.ts';
 import { storeEdit } from './edit-store.ts';
 
 const MAX_CHANGES = 250;
@@ -58,18 +59,23 @@ export async function editReturn(store: ReturnStore, request: EditReturnRequest)
     const kept = lines.filter((line) => !line.removed);
     if (kept.length === 0) throw invalidField('changes', 'must keep at least one line item');
     const outcome = input.outcome || current.outcome;
+    const { changes, amounts } = input;
+    // An edit without amounts is accepted for amounts that are older than their limits, too.
+    const keepsAmounts = !amounts && !changes.some((one) => one.remove || changesAmounts(one));
     const sums = checkedSums({
       outcome,
       currencies,
       lines: kept.map((line) => line.sums),
       exchanges: exchangeSumsIn(current),
-      amounts: input.amounts,
+      amounts,
       previous: returnSumsIn(current),
+      keepsAmounts,
     });
     await storeEdit(tx, current, { lines, sums, outcome });
     if (input.changes.some((change) => change.quantity !== undefined)) {
       await requireReturnable(tx, current);
     }
+    if (!keepsAmounts) await requirePaidShipping(tx, current, { lines: changedLast(kept), sums });
     const facts = { lines: input.changes.map((change) => change.lineItemId).join(', ') };
     return {
       value: undefined,
@@ -78,6 +84,12 @@ export async function editReturn(store: ReturnStore, request: EditReturnRequest)
       ],
     };
   });
+}
+
+/** Sorts the line items, so that an error about their sum names one that the request changes. */
+function changedLast(lines: readonly EditedLine[]): EditedLine[] {
+  const isKept = ({ at }: EditedLine) => at === UNCHANGED;
+  return [...lines.filter(isKept), ...lines.filter((line) => !isKept(line))];
 }
 
 function requireRevision(current: Details, expectedRevision: bigint): void {

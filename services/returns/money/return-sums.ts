@@ -32,6 +32,8 @@ export interface SumsInput {
   readonly amounts: ReturnAmountsInput | undefined;
   /** The amounts before an edit. They are used for amounts that `amounts` does not have. */
   readonly previous?: Both<Partial<ReturnSums>>;
+  /** Whether an edit changes no amount. Then the refunds of the line items are not compared again. */
+  readonly keepsAmounts?: boolean;
 }
 
 const SIDES = ['shop', 'presentment'] as const;
@@ -93,6 +95,9 @@ function sumsIn(input: SumsInput, submitted: Submitted, side: Side): CheckedSums
   }
   const computed = { shipping: shippingOf(lines), shippingTax: shippingTaxOf(lines), refund };
   requireComputed(computed, submitted, { side, currency: input.currencies[side] });
+  if (!input.keepsAmounts) {
+    requireAgreement(lines, refund - sums.creditShipping, input.currencies[side]);
+  }
   const checked = { ...sums, ...computed, returnTotal };
   const totals = totalsOf(lines, exchanges, checked);
   checkBounds(lines, totals, input.currencies[side]);
@@ -115,6 +120,21 @@ function requireComputed(
       `must be ${expected} or omitted (it is computed)`,
     );
   }
+}
+
+/**
+ * Requires that line items with refunds do not refund less than the return does. They may refund more: credit and fee
+ * say which part of it is not refunded.
+ */
+function requireAgreement(lines: readonly LineSums[], refund: bigint, currency: string): void {
+  if (lines.every((line) => line.refundItem === 0n && line.refundTax === 0n)) return;
+  const together = lines.reduce((sum, line) => sum + lineRefunds(line).refund, 0n);
+  if (together >= refund) return;
+  const shown = (minor: bigint) => `${formatAmount(minor, currency)} ${currency}`;
+  throw invalidField(
+    'lines',
+    `refund ${shown(together)} together, but the return refunds ${shown(refund)}: set refund_item and refund_tax of each line item, or say what is not refunded in amounts.return_credit or amounts.handling_fee`,
+  );
 }
 
 const WITH_EXCHANGE: ReadonlySet<Outcome> = new Set([

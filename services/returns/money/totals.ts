@@ -5,7 +5,14 @@ import type {
   Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
-import { type Both, bothOf, type Currencies, minorOf, sumsOf } from '../../platform/money.ts';
+import {
+  type Both,
+  bothOf,
+  type Currencies,
+  formatAmount,
+  minorOf,
+  sumsOf,
+} from '../../platform/money.ts';
 import { snakeCase } from '../../platform/text.ts';
 
 /** The amounts of a line item. Each is stored in two currencies, and is for the whole quantity. */
@@ -175,6 +182,27 @@ export function lineSumsFrom(
     );
   }
   return sums;
+}
+
+/**
+ * Requires that a line item refunds at most what it cost, in both currencies.
+ *
+ * @param at path of the line item in the request.
+ * @throws DomainError INVALID_ARGUMENT
+ */
+export function requireWithinCost(at: string, sums: Both<LineSums>, currencies: Currencies): void {
+  for (const side of ['shop', 'presentment'] as const) {
+    const { price, discount, tax, refundItem, refundTax } = sums[side];
+    const goods = price > discount ? price - discount : 0n;
+    const most = (limit: bigint) =>
+      `must not exceed ${formatAmount(limit, currencies[side])} ${currencies[side]}`;
+    if (refundItem > goods) {
+      throw invalidField(`${at}.refund_item`, `${most(goods)}, which is price - discount`);
+    }
+    if (refundTax > tax) {
+      throw invalidField(`${at}.refund_tax`, `${most(tax)}, which is the tax of the line item`);
+    }
+  }
 }
 
 /** The amounts of a line item in both currencies. */

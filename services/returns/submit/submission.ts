@@ -121,6 +121,7 @@ export const submission = z.object({
   submittedAt: time.optional(),
   lines,
   amounts: z.custom<ReturnAmountsInput>().optional(),
+  ...amountsOf(['orderShipping'] as const),
   flagReasons,
 });
 

@@ -48,7 +48,11 @@ describe('a submission is rejected', () => {
   const exchange = { title: 'Hat', price: most };
   const tooMuch: [string, Parameters<ReturnsBench['submitError']>[1], string][] = [
     ['lines', { lines: [line({ price: most }), line({ price: most })] }, 'lines'],
-    ['refunds of a line', { lines: [line({ refundItem: most, refundTax: most })] }, 'lines'],
+    [
+      'refunds of a line',
+      { lines: [line({ price: most, tax: most, refundItem: most, refundTax: most })] },
+      'lines',
+    ],
     [
       'shipping of lines',
       { lines: [line({ refundShipping: most }), line({ refundShipping: most })] },

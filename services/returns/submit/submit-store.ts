@@ -1,6 +1,6 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { AddressSchema, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amountColumns, type Both, type Currencies } from '../../platform/money.ts';
+import { amountColumns, type Both, type Currencies, formatAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
 import {
@@ -24,6 +24,8 @@ export interface CheckedSubmission {
     readonly sums: Both<ExchangeSums>;
   }[];
   readonly sums: Both<CheckedSums>;
+  /** What the order paid for shipping; undefined when it is not known. */
+  readonly paidShipping: Both<bigint> | undefined;
   readonly createdAt: Date;
 }
 
@@ -84,9 +86,27 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
   );
   if (!rows[0]) throw new Error('a return was not stored');
   const { id } = rows[0];
+  if (checked.paidShipping) await recordPaidShipping(tx, row.order_id, checked);
   await insertLines(tx, id, checked);
   await insertExchanges(tx, id, checked);
   return id;
+}
+
+/** The newest number counts, because the caller may have learned more. */
+async function recordPaidShipping(tx: Queryable, orderId: string, checked: CheckedSubmission) {
+  const { submission, paidShipping = { shop: 0n, presentment: 0n }, currencies } = checked;
+  await tx.query(
+    `update orders
+        set paid_shipping = $3, presentment_paid_shipping = $4, paid_shipping_in = $5
+      where shop_id = $1 and id = $2`,
+    [
+      submission.shopId,
+      orderId,
+      formatAmount(paidShipping.shop, currencies.shop),
+      formatAmount(paidShipping.presentment, currencies.presentment),
+      `${currencies.shop} ${currencies.presentment}`,
+    ],
+  );
 }
 
 async function insertLines(tx: Queryable, returnId: bigint, checked: CheckedSubmission) {

@@ -24,12 +24,14 @@ import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
+import { requirePaidShipping } from '../money/paid-shipping.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import {
   EXCHANGE_AMOUNTS,
   type ExchangeSums,
   type LineSums,
   lineSumsFrom,
+  requireWithinCost,
 } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { requireReturnable } from '../returnable.ts';
@@ -134,8 +136,10 @@ function check(input: Submission, settings: Settings): CheckedSubmission {
     exchanges: exchanges.map((exchange) => exchange.sums),
     amounts: input.amounts,
   });
+  const { orderShipping } = input;
+  const paidShipping = orderShipping && amountOf('order_shipping', orderShipping, currencies);
   const createdAt = input.submittedAt ? pastTime('submitted_at', input.submittedAt) : new Date();
-  return { submission: input, currencies, lines, exchanges, sums, createdAt };
+  return { submission: input, currencies, lines, exchanges, sums, paidShipping, createdAt };
 }
 
 function currenciesOf(input: Submission, settings: Settings): Currencies {
@@ -150,10 +154,13 @@ function currenciesOf(input: Submission, settings: Settings): Currencies {
 }
 
 function lineSums(line: SubmittedLine, n: number, currencies: Currencies): Both<LineSums> {
-  return lineSumsFrom(`lines[${n}]`, (name, field) => {
+  const at = `lines[${n}]`;
+  const sums = lineSumsFrom(at, (name, field) => {
     const read = name === 'price' ? requiredAmountOf : amountOf;
     return read(field, line[name], currencies);
   });
+  requireWithinCost(at, sums, currencies);
+  return sums;
 }
 
 function exchangeSums(
@@ -181,6 +188,8 @@ async function record(
   const id = await insertReturn(tx, checked);
   const created = await existing(store, tx, { shopId, id });
   await requireReturnable(tx, created);
+  const lines = checked.lines.map(({ sums }, n) => ({ at: `lines[${n}]`, sums }));
+  await requirePaidShipping(tx, created, { lines, sums: checked.sums });
   const wantsLabel =
     o.settings.labelProvider === LabelProvider.THIRD_PARTY && returnMethod === ReturnMethod.MAIL;
   const issued = wantsLabel ? await issueLabelRequest(tx, created, o) : undefined;

@@ -1,4 +1,5 @@
 import type { Bug } from '../bug.ts';
+import { amountBugs } from './amounts.ts';
 import { assistantBugs } from './assistants.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
@@ -30,6 +31,7 @@ export const BUGS: readonly Bug[] = [
   ...edgeBugs,
   ...ruleBugs,
   ...unitBugs,
+  ...amountBugs,
   ...inboundBugs,
   ...failoverBugs,
   ...tokenBugs,
