@@ -101,7 +101,7 @@ describe('commerce', () => {
     order = { ...names, lines: [{ ...line, unit_price }] };
     expect(await commerce('order', '--name', '#1001')).toEqual([
       '#1001  445  GBP, paid in JPY',
-      '9  -  Mug  1 of 2 returnable  10.00 GBP (1550 JPY) each',
+      '9  -  Mug  1 of 2 returnable  paid 20.00 GBP (3100 JPY), left 10.00 GBP (1550 JPY)',
     ]);
   });
 

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import type { Amount } from '../../proto/gen/rms/common/v1/money_pb.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
 import { shopId } from './arguments.ts';
@@ -12,7 +13,7 @@ interface OrderOptions {
 export function orderCommand(run: Run, print: Print): Command {
   return new Command('order')
     .description(
-      "show an order as the shop's commerce provider has it: its lines, units and prices; for returns that are submitted by the name of their order",
+      "show an order as the shop's commerce provider has it: its lines with units and amounts, and its shipping; for returns that are submitted by the name of their order",
     )
     .requiredOption('--shop <id>', 'the shop', shopId)
     .requiredOption('--name <name>', 'its name, such as #1001')
@@ -23,13 +24,16 @@ export function orderCommand(run: Run, print: Print): Command {
         const { order } = await services.commerce.findOrder(call);
         if (!order) return print(`there is no order ${name}`);
         const { currency, presentmentCurrency } = order;
+        const text = (amount: Amount | undefined) =>
+          `${amount?.shop} ${currency} (${amount?.presentment} ${presentmentCurrency})`;
         print(`${order.name}  ${order.id}  ${currency}, paid in ${presentmentCurrency}`);
         for (const line of order.lines) {
-          const { shop: ours = '', presentment: paid = '' } = line.unitPrice ?? {};
           const units = `${line.returnable} of ${line.quantity} returnable`;
-          const price = `${ours} ${currency} (${paid} ${presentmentCurrency}) each`;
-          print([`${line.id}`, line.sku || '-', line.title, units, price].join('  '));
+          const amounts = `paid ${text(line.paid?.total)}, left ${text(line.left?.total)}`;
+          print([`${line.id}`, line.sku || '-', line.title, units, amounts].join('  '));
         }
+        const { shippingPaid, shippingLeft } = order;
+        if (shippingPaid) print(`shipping: paid ${text(shippingPaid)}, left ${text(shippingLeft)}`);
       }),
     );
 }

@@ -89,6 +89,11 @@ export interface Both<T> {
   readonly presentment: T;
 }
 
+/** Returns a value for each of the two currencies. */
+export function inBoth<T>(read: (side: keyof Both<T>) => T): Both<T> {
+  return { shop: read('shop'), presentment: read('presentment') };
+}
+
 /** The two currencies of a return (ISO 4217). */
 export type Currencies = Both<string>;
 

@@ -9,17 +9,25 @@ export interface EndpointOptions {
   readonly secrets: readonly string[];
   readonly ledger: Ledger;
   /** The orders that `order.find` finds, in the form of its answer. Without them it is rejected. */
-  readonly orders?: readonly { readonly name: string }[] | undefined;
+  readonly orders?: readonly PlatformOrder[] | undefined;
   /** Makes an effect for every request, as if keys were not kept. Only for tests. */
   readonly forgets?: boolean | undefined;
   /** Gets a line for each answer. */
   readonly log?: (line: string) => void;
 }
 
+/** An order of your platform, as docs/commerce.md shows it, before refunds. */
+export interface PlatformOrder {
+  readonly id: number;
+  readonly name: string;
+  readonly lines: readonly { readonly line_item_id: number; readonly returnable: number }[];
+}
+
 interface Data {
   readonly key: string;
   readonly kind?: string;
   readonly return_id: number;
+  readonly order: { readonly id: number };
   /** The name in `order.find`. */
   readonly name?: string;
   /** The order that `order.cancel` is about. */
@@ -27,7 +35,7 @@ interface Data {
   /** A restock has lines, and neither amount nor currency. A cancellation has none of them. */
   readonly amount?: string;
   readonly currency?: string;
-  readonly lines?: readonly object[];
+  readonly lines?: readonly { readonly line_item_id: number; readonly quantity: number }[];
   /** The period and page of `effect.list`. The times are in UTC, so that their texts are in order. */
   readonly from?: string;
   readonly to?: string;
@@ -105,7 +113,8 @@ function answerTo(
   }
   if (type === 'effect.list') return [200, pageOf(ledger, { shop_id, sandbox }, data)];
   if (type === 'order.find' && orders) {
-    return [200, { order: orders.find(({ name }) => name === data.name) ?? null }];
+    const order = orders.find(({ name }) => name === data.name);
+    return [200, { order: order ? refunded(order, ledger, { shop_id, sandbox }) : null }];
   }
   const [kind, prefix] = KINDS.get(type) ?? [];
   if (kind === undefined) return refusal(400, `unknown type ${type}`);
@@ -129,6 +138,25 @@ function answerTo(
     data,
   });
   return [200, { effect: shown(made) }];
+}
+
+/** The order with the units that were not refunded. */
+function refunded(
+  order: PlatformOrder,
+  ledger: Ledger,
+  shop: Pick<Message, 'shop_id' | 'sandbox'>,
+): PlatformOrder {
+  const units = ledger
+    .all()
+    .filter((one) => one.shop_id === shop.shop_id && one.sandbox === shop.sandbox)
+    .flatMap(({ kind, data }) => (kind === 'refund' ? [data as Data] : []))
+    .flatMap((data) => (data.order.id === order.id ? (data.lines ?? []) : []));
+  const lines = order.lines.map((line) => {
+    const refunds = units.filter((one) => one.line_item_id === line.line_item_id);
+    const count = refunds.reduce((sum, { quantity }) => sum + quantity, 0);
+    return { ...line, returnable: Math.max(0, line.returnable - count) };
+  });
+  return { ...order, lines };
 }
 
 function problemOf(

@@ -6,8 +6,11 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { DomainError, stateForbids } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
+import { type LineValue, netOf } from '../../platform/line-value.ts';
+import { type Both, formatAmount, inBoth } from '../../platform/money.ts';
 import { CommerceFailure, type FoundOrder, isFinal } from './provider.ts';
 import type { Providers } from './providers.ts';
+import { elsewhereOf, type LineLeft, linesLeft, shippingLeft } from './remaining.ts';
 
 /** Time limit of a look-up, below that of the RPC. Milliseconds. */
 const CALL_LIMIT_MS = 8_000;
@@ -62,21 +65,72 @@ const input = z.object({ ...callerShape, name: requiredText(SHORT_TEXT_MAX) });
  *   does not support look-ups.
  */
 export async function findOrderOnRequest(deps: FindOrderDeps, request: FindOrderRequest) {
-  const { looksUp, order } = await findOrder(deps, parseInput(input, request));
+  const { shopId, name } = parseInput(input, request);
+  const { looksUp, order } = await findOrder(deps, { shopId, name });
   if (!looksUp) throw stateForbids("the shop's commerce provider looks up no orders");
-  return order ? { order: orderMessage(order) } : {};
+  if (!order) return {};
+  const elsewhere = await elsewhereOf(deps.pool, { shopId, orderId: order.id });
+  return {
+    order: orderMessage(order, linesLeft(order, elsewhere), shippingLeft(order, elsewhere)),
+  };
 }
 
-function orderMessage({ id, name, currencies, lines }: FoundOrder) {
+function orderMessage(order: FoundOrder, lines: readonly LineLeft[], left: Both<bigint>) {
+  const { id, name, currencies, shipping } = order;
+  const amount = (read: (side: keyof Both<bigint>) => bigint) =>
+    inBoth((side) => formatAmount(read(side), currencies[side]));
+  const value = (values: Both<LineValue>, shares: Both<readonly bigint[]>, n: number) => ({
+    price: amount((side) => values[side].price),
+    discount: amount((side) => values[side].discount),
+    tax: amount((side) => values[side].tax),
+    total: amount((side) => netOf(values[side])),
+    shipping: amount((side) => shares[side][n] ?? 0n),
+  });
+  const paid = inBoth((side) =>
+    spread(
+      shipping?.paid[side],
+      lines.map((line) => netOf(line.paid[side])),
+    ),
+  );
+  const rest = inBoth((side) =>
+    spread(
+      left[side],
+      lines.map((line) => netOf(line.valueLeft[side])),
+    ),
+  );
   return {
     id,
     name,
     currency: currencies.shop,
     presentmentCurrency: currencies.presentment,
-    lines: lines.map(({ productId = 0n, variantId = 0n, ...line }) => ({
-      ...line,
-      productId,
-      variantId,
+    ...(shipping && {
+      shippingPaid: amount((side) => shipping.paid[side]),
+      shippingLeft: amount((side) => left[side]),
+    }),
+    lines: lines.map((line, n) => ({
+      id: line.id,
+      title: line.title,
+      sku: line.sku,
+      productId: line.productId ?? 0n,
+      variantId: line.variantId ?? 0n,
+      quantity: line.quantity,
+      returnable: line.returnable,
+      unitPrice: amount((side) => netOf(line.paid[side]) / BigInt(Math.max(1, line.quantity))),
+      paid: value(line.paid, paid, n),
+      left: value(line.valueLeft, rest, n),
+      unitsLeft: line.unitsLeft,
     })),
   };
+}
+
+/** Spreads an amount over lines by their weights. The shares add up to the amount. */
+function spread(amount = 0n, weights: readonly bigint[]): bigint[] {
+  const whole = weights.reduce((sum, weight) => sum + weight, 0n);
+  let [reached, given] = [0n, 0n];
+  return weights.map((weight) => {
+    reached += weight;
+    const share = whole === 0n ? 0n : (amount * reached) / whole - given;
+    given += share;
+    return share;
+  });
 }

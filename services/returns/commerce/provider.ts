@@ -1,5 +1,6 @@
 import type { NumberText } from '../../contract/exact-json.ts';
 import { parseId } from '../../platform/ids.ts';
+import type { LineValue, Units } from '../../platform/line-value.ts';
 import type { Both } from '../../platform/money.ts';
 
 /**
@@ -165,12 +166,14 @@ export interface EffectPage {
   readonly cursor: string;
 }
 
-/** An order at the provider, with the prices that were paid. */
+/** An order at the provider, with the amounts that were paid, in minor units. */
 export interface FoundOrder {
   readonly id: bigint;
   readonly name: string;
   /** The currencies of the shop and of the shopper's payment (ISO 4217). */
   readonly currencies: Both<string>;
+  /** What was paid for shipping, with its tax, and what of it the provider has not refunded. Undefined when unknown. */
+  readonly shipping?: { readonly paid: Both<bigint>; readonly left: Both<bigint> } | undefined;
   readonly lines: readonly FoundLine[];
 }
 
@@ -183,10 +186,20 @@ export interface FoundLine {
   readonly variantId: bigint | undefined;
   /** Number of ordered units. Units that were refunded later count, too. */
   readonly quantity: number;
-  /** Number of units that can still be refunded. */
+  /** Number of units that may come back. Unshipped and refunded units, gift cards and tips may not. */
   readonly returnable: number;
-  /** Price of one unit after all discounts. Decimal texts. */
-  readonly unitPrice: Both<string>;
+  /** What was paid for all ordered units. */
+  readonly paid: Both<LineValue>;
+  /**
+   * The units and the total that the provider has not refunded. Refunds that this service requested count as refunded.
+   * Without totals, refunded units had their share of {@link paid}.
+   */
+  readonly left: { readonly units: number; readonly totals?: Both<bigint> | undefined };
+  /**
+   * The refunds in {@link left} that have a key of this service, with their totals at the provider. Undefined when the
+   * provider's totals of these refunds are the requested ones.
+   */
+  readonly refunds?: readonly (Units<Both<bigint>> & { readonly key: string })[];
 }
 
 /**

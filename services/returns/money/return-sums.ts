@@ -1,5 +1,6 @@
 import { Outcome, type ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { netOf } from '../../platform/line-value.ts';
 import {
   amountOf,
   type Both,
@@ -13,7 +14,6 @@ import {
   type ExchangeSums,
   type LineSums,
   lineRefunds,
-  netOf,
   type ReturnSums,
   refundOf,
   returnTotalOf,

@@ -5,6 +5,7 @@ import type {
   Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { netOf } from '../../platform/line-value.ts';
 import {
   type Both,
   bothOf,
@@ -92,11 +93,6 @@ export function lineRefunds(line: LineSums) {
     refundExcludingShipping,
     refundExcludingShippingTax: refund - line.refundShippingTax,
   };
-}
-
-/** Returns the net value: price minus discount plus tax. */
-export function netOf(sums: ExchangeSums): bigint {
-  return sums.price - sums.discount + sums.tax;
 }
 
 /** Returns the net value of all line items together. */

@@ -11,6 +11,7 @@ import {
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { netOf } from '../../platform/line-value.ts';
 import {
   type Both,
   type Currencies,
@@ -25,7 +26,6 @@ import {
   EXCHANGE_AMOUNTS,
   type ExchangeSums,
   type LineSums,
-  netOf,
   RETURN_AMOUNTS,
   type ReturnSums,
   type TotalName,

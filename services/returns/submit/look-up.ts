@@ -1,4 +1,6 @@
 import { create } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { AmountSchema } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import {
   type LineInput,
@@ -8,10 +10,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { decimalsOf } from '../../platform/currencies.ts';
-import { invalidField, stateForbids } from '../../platform/errors.ts';
-import { type Both, formatAmount, minorOf } from '../../platform/money.ts';
+import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
+import { type LineValue, shareOf } from '../../platform/line-value.ts';
+import { type Both, formatAmount, inBoth } from '../../platform/money.ts';
 import type { OrderAnswer } from '../commerce/find-order.ts';
-import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
+import type { FoundOrder } from '../commerce/provider.ts';
+import { type Elsewhere, type LineLeft, linesLeft } from '../commerce/remaining.ts';
 
 /** Whether a submission has the name of the order and not its id. Then the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
@@ -20,15 +24,21 @@ export function needsLookUp({ order }: SubmitReturnRequest): boolean {
 
 /**
  * Completes a submission that has the name of the order and no id. The order at the shop's commerce provider has the
- * values: the order's id, the currencies, and the id, title, sku, product, variant, price and ordered units of each
+ * values: the order's id, the currencies, and the id, title, sku, product, variant, amounts and ordered units of each
  * line item. Values that the submission has are not replaced. A submission without line items gets all units that can
  * still be returned.
  *
  * @param answer of the provider, for the name in the submission.
+ * @param elsewhere what other returns have of the order.
  * @throws DomainError INVALID_ARGUMENT for a shop whose provider cannot look up orders, an order that does not exist
- *   there, and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's.
+ *   there, and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's;
+ *   ORDERED_QUANTITY_EXCEEDED for units that are in other returns.
  */
-export function lookedUp(request: SubmitReturnRequest, answer: OrderAnswer): SubmitReturnRequest {
+export function lookedUp(
+  request: SubmitReturnRequest,
+  answer: OrderAnswer,
+  elsewhere: Elsewhere = [],
+): SubmitReturnRequest {
   const found = orderIn(answer);
   const { currencies } = found;
   requireCurrency(request.currency, currencies.shop);
@@ -43,7 +53,7 @@ export function lookedUp(request: SubmitReturnRequest, answer: OrderAnswer): Sub
     },
     currency: currencies.shop,
     presentmentCurrency: currencies.presentment,
-    lines: linesOf(request, found),
+    lines: linesOf(request, found, elsewhere),
   };
 }
 
@@ -63,15 +73,20 @@ function orderIn({ looksUp, order }: OrderAnswer): FoundOrder {
     : invalidField('order.provider_order_id', "is required: the shop's provider looks up none");
 }
 
-function linesOf({ lines }: SubmitReturnRequest, found: FoundOrder): LineInput[] {
+function linesOf(
+  { lines }: SubmitReturnRequest,
+  found: FoundOrder,
+  elsewhere: Elsewhere,
+): LineInput[] {
+  const left = linesLeft(found, elsewhere);
   if (lines.length > 0) {
     return lines.map((line, n) => {
-      const known = lineOf(line, n, found);
+      const known = lineOf(line, n, left);
       requireUnits(line, n, known);
       return completed(line, known, found);
     });
   }
-  const returnable = found.lines.filter((line) => line.returnable > 0);
+  const returnable = left.filter((line) => line.returnable > 0);
   if (returnable.length === 0) {
     throw invalidField('order.name', 'is the name of an order without units to return');
   }
@@ -82,8 +97,8 @@ function linesOf({ lines }: SubmitReturnRequest, found: FoundOrder): LineInput[]
 function lineOf(
   { providerLineItemId, sku }: LineInput,
   n: number,
-  { lines }: FoundOrder,
-): FoundLine {
+  lines: readonly LineLeft[],
+): LineLeft {
   const field = `lines[${n}].${providerLineItemId > 0n ? 'provider_line_item_id' : 'sku'}`;
   const matching = lines.filter((line) =>
     providerLineItemId > 0n ? line.id === providerLineItemId : sku !== '' && line.sku === sku,
@@ -94,27 +109,34 @@ function lineOf(
   return line;
 }
 
-function requireUnits({ quantity }: LineInput, n: number, { returnable }: FoundLine): void {
+function requireUnits({ quantity }: LineInput, n: number, line: LineLeft): void {
+  const { id, returnable, returnableThere } = line;
+  const field = `lines[${n}].quantity`;
+  if (quantity > returnableThere || returnableThere === 0) {
+    throw invalidField(field, `must be at most ${returnableThere}: so many can be returned`);
+  }
   if (returnable > 0 && quantity <= returnable) return;
-  throw invalidField(
-    `lines[${n}].quantity`,
-    `must be at most ${returnable}: so many can be returned`,
+  throw new DomainError(
+    Code.FailedPrecondition,
+    ErrorReason.ORDERED_QUANTITY_EXCEEDED,
+    `order line ${id}: ${returnableThere} units can be returned, and ${returnableThere - returnable} of them are in other returns`,
+    { field },
   );
 }
 
-function completed(line: LineInput, found: FoundLine, { currencies }: FoundOrder): LineInput {
-  const quantity = line.quantity || found.returnable;
+function completed(line: LineInput, left: LineLeft, { currencies }: FoundOrder): LineInput {
+  const quantity = line.quantity || left.returnable;
   const unknown = line.title === '' && line.lineItemTitle === '';
   return {
     ...line,
-    providerLineItemId: found.id,
-    productId: line.productId || (found.productId ?? 0n),
-    variantId: line.variantId || (found.variantId ?? 0n),
-    sku: line.sku || shortened(found.sku),
-    lineItemTitle: unknown ? shortened(found.title) : line.lineItemTitle,
+    providerLineItemId: left.id,
+    productId: line.productId || (left.productId ?? 0n),
+    variantId: line.variantId || (left.variantId ?? 0n),
+    sku: line.sku || shortened(left.sku),
+    lineItemTitle: unknown ? shortened(left.title) : line.lineItemTitle,
     quantity,
-    ...(line.price ? {} : pricesOf(found, quantity, currencies)),
-    orderedQuantity: line.orderedQuantity ?? found.quantity,
+    ...(line.price ? {} : amountsOf(left, quantity, currencies)),
+    orderedQuantity: line.orderedQuantity ?? left.quantity,
   };
 }
 
@@ -123,22 +145,26 @@ function shortened(text: string): string {
   return [...text].slice(0, SHORT_TEXT_MAX).join('');
 }
 
-function requireDecimals(price: string, currency: string): void {
-  const [, fraction = ''] = price.split('.');
-  if (!/[^0]/.test(fraction.slice(decimalsOf(currency)))) return;
-  throw stateForbids(`the order has the price ${price} ${currency}, which has too many decimals`);
-}
-
 /**
- * Returns the `price` of a line item that was submitted without one: the price of its units in both currencies. The
- * provider's price already includes the discounts, and all of it is refunded.
+ * Returns the amounts of a line item that was submitted without a price: the share of its units in what is left of the
+ * order line. All of it is refunded.
  */
-function pricesOf({ unitPrice }: FoundLine, quantity: number, currencies: Both<string>) {
-  const total = (side: keyof Both<string>) => {
-    requireDecimals(unitPrice[side], currencies[side]);
-    const minor = minorOf(unitPrice[side], currencies[side]) * BigInt(quantity);
-    return formatAmount(minor, currencies[side]);
+function amountsOf(
+  { unitsLeft: units, valueLeft }: LineLeft,
+  quantity: number,
+  currencies: Both<string>,
+) {
+  const share = inBoth((side) => shareOf({ units, value: valueLeft[side] }, quantity));
+  const amount = (read: (value: LineValue) => bigint) =>
+    create(
+      AmountSchema,
+      inBoth((side) => formatAmount(read(share[side]), currencies[side])),
+    );
+  return {
+    price: amount(({ price }) => price),
+    discount: amount(({ discount }) => discount),
+    tax: amount(({ tax }) => tax),
+    refundItem: amount(({ price, discount }) => price - discount),
+    refundTax: amount(({ tax }) => tax),
   };
-  const price = create(AmountSchema, { shop: total('shop'), presentment: total('presentment') });
-  return { price, refundItem: price };
 }

@@ -34,7 +34,11 @@ export interface CheckedSubmission {
  *
  * @returns this service's id of the order.
  */
-async function orderIdOf(tx: Queryable, shopId: bigint, providerOrderId: bigint): Promise<bigint> {
+export async function lockOrderRow(
+  tx: Queryable,
+  shopId: bigint,
+  providerOrderId: bigint,
+): Promise<bigint> {
   const find = () =>
     tx.query<{ id: bigint }>(
       'select id from orders where shop_id = $1 and provider_order_id = $2 for no key update',
@@ -58,7 +62,7 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
   const { shopId, customer, order } = submission;
   const row = {
     created_at: checked.createdAt,
-    order_id: (await orderIdOf(tx, shopId, order.providerOrderId)).toString(),
+    order_id: (await lockOrderRow(tx, shopId, order.providerOrderId)).toString(),
     order_name: order.name,
     order_number: order.number.toString(),
     provider_order_number: order.providerOrderNumber.toString(),

@@ -20,7 +20,8 @@ import {
   requiredAmountOf,
 } from '../../platform/money.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
+import { type FindOrderDeps, findOrder, type OrderAnswer } from '../commerce/find-order.ts';
+import { elsewhereOf } from '../commerce/remaining.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
@@ -49,7 +50,7 @@ import {
   type SubmittedLine,
   submission,
 } from './submission.ts';
-import { type CheckedSubmission, insertReturn } from './submit-store.ts';
+import { type CheckedSubmission, insertReturn, lockOrderRow } from './submit-store.ts';
 
 export interface SubmitDeps {
   readonly pool: pg.Pool;
@@ -87,29 +88,43 @@ export async function submitReturn(
       repeated: true,
     };
   }
-  const input = whole ?? parseInput(submission, await completedSubmission(deps, request));
-
-  const settings = await loadSettings(deps.pool, input.shopId);
-  const checked = check(input, settings);
+  const answer = whole ? undefined : await orderOf(deps, request);
+  const settings = await loadSettings(deps.pool, shopId);
+  const checkedIn = async (db: Queryable) =>
+    check(whole ?? (await completed(db, request, answer)), settings);
+  const checked = await checkedIn(deps.pool);
+  const input = checked.submission;
   const destination = await destinationOf(deps.destinations, input, input.destinationId);
   if (destination && !destination.enabled) {
     throw stateForbids('the destination is disabled, it takes no returns');
   }
   return inTransaction(deps.pool, async (tx) => {
-    const { id, repeated } = await oncePerKey(tx, use, () =>
-      record(deps.store, tx, { checked, settings, destination }),
-    );
+    const { id, repeated } = await oncePerKey(tx, use, async () => {
+      // Complete it again under the lock: another return may have taken units of the order.
+      if (!whole) await lockOrderRow(tx, shopId, input.order.providerOrderId);
+      const now = whole ? checked : await checkedIn(tx);
+      return record(deps.store, tx, { checked: now, settings, destination });
+    });
     return { return: await existing(deps.store, tx, { ...input, id }), repeated };
   });
 }
 
-/** @throws DomainError INVALID_ARGUMENT; also as {@link findOrder} and {@link lookedUp} say. */
-async function completedSubmission(
-  deps: SubmitDeps,
-  request: SubmitReturnRequest,
-): Promise<SubmitReturnRequest> {
+/** Asks the shop's provider for the order of a submission. @throws DomainError INVALID_ARGUMENT; as {@link findOrder}. */
+async function orderOf(deps: SubmitDeps, request: SubmitReturnRequest): Promise<OrderAnswer> {
   const { name } = parseInput(incompleteSubmission, request).order;
-  return lookedUp(request, await findOrder(deps, { shopId: request.shopId, name }));
+  return findOrder(deps, { shopId: request.shopId, name });
+}
+
+/** @throws DomainError INVALID_ARGUMENT; also as {@link lookedUp} says. */
+async function completed(
+  db: Queryable,
+  request: SubmitReturnRequest,
+  answer: OrderAnswer = { looksUp: false },
+): Promise<Submission> {
+  const { shopId } = request;
+  const { order } = answer;
+  const elsewhere = order ? await elsewhereOf(db, { shopId, orderId: order.id }) : [];
+  return parseInput(submission, lookedUp(request, answer, elsewhere));
 }
 
 async function existing(

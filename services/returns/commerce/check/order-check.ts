@@ -1,12 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { z } from 'zod';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { decimalsOf } from '../../../platform/currencies.ts';
+import { type AnsweredOrder, decimalsProblems, problemsOfOrder } from '../http/order.ts';
 import { orderAnswer } from '../http/protocol.ts';
 import type { CheckRule } from './checks.ts';
 import type { CheckSession, Reply } from './session.ts';
-
-type Order = NonNullable<z.infer<typeof orderAnswer>['order']>;
 
 export const ORDER_FIND_RULE: CheckRule = {
   check: Check.ORDER_FIND,
@@ -44,37 +41,34 @@ async function orderFind(session: CheckSession): Promise<string[]> {
   return [...problems, ...(await partOfName(session, order))];
 }
 
-function problemsOfLines({ lines, currency, presentment_currency: paidIn }: Order): string[] {
+function problemsOfLines(order: AnsweredOrder): string[] {
+  const { lines } = order;
   const problems: string[] = [];
   if (lines.length === 0) problems.push('it has no lines; answer all lines of the order');
   const ids = new Set(lines.map((line) => line.line_item_id));
   if (ids.size < lines.length) problems.push('two lines have the same line_item_id');
-  for (const { line_item_id: id, quantity, returnable, unit_price: price } of lines) {
+  for (const { line_item_id: id, quantity, returnable, shipped, left, ...line } of lines) {
     if (quantity === 0) problems.push(`line ${id}: quantity is 0; answer the ordered units`);
-    if (returnable > quantity) {
-      problems.push(`line ${id}: ${returnable} of ${quantity} units are returnable`);
-    }
-    const [ours, paid] = [decimalsOf(currency), decimalsOf(paidIn)];
-    for (const [amount, digits, of] of [
-      [price.shop, ours, currency],
-      [price.presentment, paid, paidIn],
+    for (const [most, of] of [
+      [quantity, 'units'],
+      [shipped, 'shipped units'],
+      [left?.units, 'units in left'],
     ] as const) {
-      if (digits === undefined) problems.push(`${of} is no currency of ISO 4217`);
-      else if (fractionOf(amount).length > digits) {
-        problems.push(`line ${id}: ${amount} ${of}; this currency has ${digits} decimals`);
+      if (most !== undefined && returnable > most) {
+        problems.push(`line ${id}: ${returnable} of ${most} ${of} are returnable`);
       }
     }
+    const { unit_price: price } = line;
+    problems.push(
+      ...decimalsProblems([price?.shop], order.currency),
+      ...decimalsProblems([price?.presentment], order.presentment_currency),
+    );
   }
-  return problems;
-}
-
-function fractionOf(amount: string): string {
-  const [, fraction = ''] = amount.split('.');
-  return fraction.replace(/0+$/, '');
+  return [...problems, ...problemsOfOrder(order)];
 }
 
 /** Searches for a part of the name. An endpoint that searches by prefix would return the goods of another order. */
-async function partOfName(session: CheckSession, { name }: Order): Promise<string[]> {
+async function partOfName(session: CheckSession, { name }: AnsweredOrder): Promise<string[]> {
   const part = name.slice(0, -1);
   if (part === '') return [];
   const found = orderIn(await session.send('order.find', { name: part }));
@@ -83,7 +77,7 @@ async function partOfName(session: CheckSession, { name }: Order): Promise<strin
 }
 
 /** The order in a reply: null for none, or a text that says what is wrong. */
-function orderIn(reply: Reply): Order | null | string {
+function orderIn(reply: Reply): AnsweredOrder | null | string {
   const answer = reply.read(orderAnswer);
   return typeof answer === 'string' ? answer : answer.order;
 }

@@ -114,7 +114,7 @@ const found: z.input<typeof orderAnswer> = {
       variant_id: variant,
       quantity: 1,
       returnable: 1,
-      unit_price: price,
+      paid: { total: price },
     })),
   },
 };

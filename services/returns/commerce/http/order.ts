@@ -1,24 +1,146 @@
 import type { z } from 'zod';
-import type { FoundOrder } from '../provider.ts';
+import { decimalsOf } from '../../../platform/currencies.ts';
+import { type LineValue, netOf } from '../../../platform/line-value.ts';
+import { type Both, inBoth, minorOf } from '../../../platform/money.ts';
+import { CommerceFailure, type FoundLine, type FoundOrder } from '../provider.ts';
 import type { orderAnswer } from './protocol.ts';
 
-type Answered = NonNullable<z.infer<typeof orderAnswer>['order']>;
+export type AnsweredOrder = NonNullable<z.infer<typeof orderAnswer>['order']>;
+type AnsweredLine = AnsweredOrder['lines'][number];
+type Side = keyof Both<unknown>;
 
-/** Converts the order in an answer to `order.find`. */
-export function foundOrder(order: Answered): FoundOrder {
+/**
+ * Converts the order in an answer to `order.find`.
+ *
+ * @throws CommerceFailure `final` when {@link problemsOfOrder} finds an amount that is not valid.
+ */
+export function foundOrder(order: AnsweredOrder): FoundOrder {
+  const [problem] = problemsOfOrder(order);
+  if (problem) throw new CommerceFailure('final', `the answer of the endpoint: ${problem}`);
+  const currencies = { shop: order.currency, presentment: order.presentment_currency };
+  const minor = (amount: Both<string>) => inBoth((side) => minorOf(amount[side], currencies[side]));
+  const { shipping } = order;
   return {
     id: BigInt(order.id),
     name: order.name,
-    currencies: { shop: order.currency, presentment: order.presentment_currency },
-    lines: order.lines.map((line) => ({
-      id: BigInt(line.line_item_id),
-      title: line.title,
-      sku: line.sku ?? '',
-      productId: line.product_id ? BigInt(line.product_id) : undefined,
-      variantId: line.variant_id ? BigInt(line.variant_id) : undefined,
-      quantity: line.quantity,
-      returnable: line.returnable,
-      unitPrice: line.unit_price,
-    })),
+    currencies,
+    shipping: shipping && {
+      paid: minor(shipping.paid),
+      left: minor(shipping.left ?? shipping.paid),
+    },
+    lines: order.lines.map((line) => lineOf(line, currencies)),
   };
+}
+
+function lineOf(line: AnsweredLine, currencies: Both<string>): FoundLine {
+  const { left, kind = 'product', quantity, shipped = quantity } = line;
+  return {
+    id: BigInt(line.line_item_id),
+    title: line.title,
+    sku: line.sku ?? '',
+    productId: line.product_id ? BigInt(line.product_id) : undefined,
+    variantId: line.variant_id ? BigInt(line.variant_id) : undefined,
+    quantity,
+    returnable: kind === 'product' ? Math.min(line.returnable, shipped) : 0,
+    paid: inBoth((side) => paidIn(line, { side, currency: currencies[side] })),
+    left: {
+      units: left?.units ?? line.returnable,
+      totals: left && inBoth((side) => minorOf(left.total[side], currencies[side])),
+    },
+  };
+}
+
+/**
+ * Returns what is wrong with the amounts of an order: a currency that does not exist, an amount with more decimals than
+ * its currency, and totals that do not add up.
+ */
+export function problemsOfOrder(order: AnsweredOrder): string[] {
+  const currencies = { shop: order.currency, presentment: order.presentment_currency };
+  return (['shop', 'presentment'] as const).flatMap((side) => {
+    const currency = currencies[side];
+    if (decimalsOf(currency) === undefined) return [`${currency} is no currency of ISO 4217`];
+    const { paid, left } = order.shipping ?? {};
+    return [
+      ...decimalsProblems([paid?.[side], left?.[side]], currency),
+      ...order.lines.flatMap((line) =>
+        problemsOfLine(line, { side, currency }).map(
+          (problem) => `line ${line.line_item_id}: ${problem}`,
+        ),
+      ),
+    ];
+  });
+}
+
+interface In {
+  readonly side: Side;
+  readonly currency: string;
+}
+
+function problemsOfLine(line: AnsweredLine, at: In): string[] {
+  const { paid, left } = line;
+  const amounts = [paid?.total, paid?.gross, paid?.discount, paid?.tax, left?.total];
+  const decimals = decimalsProblems(
+    amounts.map((amount) => amount?.[at.side]),
+    at.currency,
+  );
+  return decimals.length > 0 ? decimals : contradictions(line, at);
+}
+
+/** Returns the amounts that have more decimals than their currency. Zeros at the end do not count. */
+export function decimalsProblems(
+  amounts: readonly (string | undefined)[],
+  currency: string,
+): string[] {
+  const digits = decimalsOf(currency) ?? 0;
+  return amounts
+    .filter((amount) => /[1-9]/.test((amount?.split('.')[1] ?? '').slice(digits)))
+    .map((amount) => `${amount} ${currency}; this currency has ${digits} decimals`);
+}
+
+/** Returns why the totals of a line do not add up. The price of one unit is rounded, so it may differ a little. */
+function contradictions(line: AnsweredLine, at: In): string[] {
+  const { paid, left, unit_price, quantity } = line;
+  if (!paid) return [];
+  const { side, currency } = at;
+  const total = minorOf(paid.total[side], currency);
+  const tax = minorOf(paid.tax?.[side] ?? '0', currency);
+  const value = paidIn(line, at);
+  const problems: string[] = [];
+  if (tax > total) problems.push(`paid.tax is more than paid.total`);
+  if (paid.gross && netOf(value) !== total) {
+    problems.push(
+      `paid.total ${paid.total[side]} ${currency} is not gross - discount + tax, nor gross - discount (for prices that include tax)`,
+    );
+  }
+  const units = unit_price ? pricedUnits(unit_price[side], quantity, currency) - total : 0n;
+  if (unit_price && (units < 0n ? -units : units) >= Math.max(1, quantity)) {
+    problems.push(
+      `unit_price ${unit_price[side]} ${currency} contradicts paid.total ${paid.total[side]} for ${quantity} units; it is what the shopper paid for one unit, with tax. Correct it or leave it out`,
+    );
+  }
+  if (left && minorOf(left.total[side], currency) > total) {
+    problems.push(`left.total is more than paid.total`);
+  }
+  return problems;
+}
+
+/** Returns what was paid for a line, without the tax in its price. */
+function paidIn({ paid, unit_price, quantity }: AnsweredLine, { side, currency }: In): LineValue {
+  const minor = (amount: Both<string> | undefined) => minorOf(amount?.[side] ?? '0', currency);
+  if (!paid) {
+    const price = pricedUnits(unit_price?.[side] ?? '0', quantity, currency);
+    return { price, discount: 0n, tax: 0n };
+  }
+  const [total, discount, tax] = [minor(paid.total), minor(paid.discount), minor(paid.tax)];
+  const gross = paid.gross ? minor(paid.gross) : total + discount - tax;
+  const isTaxIncluded = paid.gross !== undefined && gross - discount === total;
+  return { price: isTaxIncluded ? gross - tax : gross, discount, tax };
+}
+
+/** Multiplies the price of one unit, and rounds to minor units. A price may have more decimals than its currency. */
+function pricedUnits(price: string, quantity: number, currency: string): bigint {
+  const [units = '', fraction = ''] = price.split('.');
+  const scale = 10n ** BigInt(decimalsOf(currency) ?? 0);
+  const unit = 10n ** BigInt(fraction.length);
+  return (2n * BigInt(units + fraction) * BigInt(quantity) * scale + unit) / (2n * unit);
 }

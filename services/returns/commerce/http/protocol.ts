@@ -185,6 +185,45 @@ const both = z.object({
   presentment: amount.describe('In the currency that the shopper paid in'),
 });
 const unitCount = z.int().min(0).max(1_000_000);
+const paidLine = z.object({
+  total: both.describe('What the shopper paid for all ordered units, after discounts, with tax'),
+  gross: both.optional().describe('Before discounts'),
+  discount: both.optional().describe("All discounts, also the line's part of an order's discount"),
+  tax: both
+    .optional()
+    .describe(
+      'Tax in `total`. `total` is gross - discount + tax; gross - discount if prices include tax',
+    ),
+});
+const orderLine = z
+  .object({
+    line_item_id: publicId.describe('Your id of the order line'),
+    title: z.string().max(191).describe('Title of the product, for people'),
+    sku: z.string().max(191).optional().describe('Stock keeping unit'),
+    product_id: publicId.nullish().describe('Your id of the product'),
+    variant_id: publicId.nullish().describe('Your id of the variant'),
+    kind: z
+      .enum(['product', 'gift_card', 'tip', 'service'])
+      .optional()
+      .describe('Only products can be returned. Absent: product'),
+    quantity: unitCount.describe('Ordered units, also those that were refunded later'),
+    shipped: unitCount.optional().describe('Units that were shipped. Absent: all'),
+    returnable: unitCount.describe(
+      'Units that can still be returned. Do not subtract units in open returns',
+    ),
+    paid: paidLine.optional().describe('What the shopper paid for the line'),
+    left: z
+      .object({
+        units: unitCount.describe('Ordered units that were not refunded'),
+        total: both.describe('What of `paid.total` was not refunded'),
+      })
+      .optional()
+      .describe('What is left after refunds. Absent: refunded units had their share of `paid`'),
+    unit_price: both
+      .optional()
+      .describe('What the shopper paid for one unit, after all discounts. Required without `paid`'),
+  })
+  .refine(({ unit_price, paid }) => unit_price ?? paid, 'unit_price or paid is required');
 /** The schema of an answer to `order.find`. */
 export const orderAnswer = z.object({
   order: z
@@ -193,21 +232,14 @@ export const orderAnswer = z.object({
       name: z.string().min(1).max(191).describe('Its name, as it was asked for'),
       currency: currency.describe("The shop's currency"),
       presentment_currency: currency.describe('The currency that the shopper paid in'),
-      lines: z
-        .array(
-          z.object({
-            line_item_id: publicId.describe('Your id of the order line'),
-            title: z.string().max(191).describe('Title of the product, for people'),
-            sku: z.string().max(191).optional().describe('Stock keeping unit'),
-            product_id: publicId.nullish().describe('Your id of the product'),
-            variant_id: publicId.nullish().describe('Your id of the variant'),
-            quantity: unitCount.describe('Ordered units, also those that were refunded later'),
-            returnable: unitCount.describe('Units that can still be returned'),
-            unit_price: both.describe('What the shopper paid for one unit, after all discounts'),
-          }),
-        )
-        .max(250)
-        .describe('All lines of the order, at most 250'),
+      shipping: z
+        .object({
+          paid: both.describe('What the shopper paid for shipping, with tax'),
+          left: both.optional().describe('What of it was not refunded. Absent: all of it'),
+        })
+        .optional()
+        .describe('Absent: unknown'),
+      lines: z.array(orderLine).max(250).describe('All lines of the order, at most 250'),
     })
     .nullable()
     .describe('null: there is no order with this name'),

@@ -83,7 +83,11 @@ describe('an endpoint like the reference', () => {
           variantId: undefined,
           quantity: 2,
           returnable: 1,
-          unitPrice: { shop: '10.00', presentment: '1550' },
+          paid: {
+            shop: { price: 2_000n, discount: 0n, tax: 0n },
+            presentment: { price: 3_100n, discount: 0n, tax: 0n },
+          },
+          left: { units: 1 },
         },
       ],
     });

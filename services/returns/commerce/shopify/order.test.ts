@@ -39,7 +39,11 @@ test('an order has its lines, and their prices in both currencies', async () => 
         variantId: 9001n,
         quantity: 2,
         returnable: 2,
-        unitPrice: { shop: '10.00', presentment: '1550' },
+        paid: {
+          shop: { price: 2_000n, discount: 0n, tax: 0n },
+          presentment: { price: 3_100n, discount: 0n, tax: 0n },
+        },
+        left: { units: 2 },
       },
     ],
   });

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type Both, type Currencies, inBoth, minorOf } from '../../../platform/money.ts';
 import { CommerceFailure, type FoundLine, type FoundOrder } from '../provider.ts';
 import { required } from './answers.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
@@ -102,34 +103,45 @@ export async function findOrder(
   const { orders } = await client.run(asked);
   const found = orders.nodes.find((order) => order.name === name);
   if (!found) return undefined;
+  const currencies = { shop: found.currencyCode, presentment: found.presentmentCurrencyCode };
   return {
     id: BigInt(numberOf(found.id)),
     name: textOf(found.name),
-    currencies: { shop: found.currencyCode, presentment: found.presentmentCurrencyCode },
-    lines: await linesOf(client, shop, { order: found.id, signal }),
+    currencies,
+    lines: await linesOf(client, shop, { order: found.id, currencies, signal }),
   };
 }
 
 async function linesOf(
   client: ShopifyClient,
   shop: ShopifyShop,
-  { order, signal }: { readonly order: string; readonly signal: AbortSignal },
+  {
+    order,
+    currencies,
+    signal,
+  }: { readonly order: string; readonly currencies: Currencies; readonly signal: AbortSignal },
 ): Promise<FoundLine[]> {
   const lines: FoundLine[] = [];
   let after: string | null = null;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const asked = { shop, operation: LINES_OF_ORDER, variables: { order, after }, signal };
     const found: ReadOrder = required((await client.run(asked)).order, 'order');
-    lines.push(...found.lineItems.nodes.map(lineOf));
+    lines.push(...found.lineItems.nodes.map((line) => lineOf(line, currencies)));
     if (!found.lineItems.pageInfo.hasNextPage) return lines;
     after = found.lineItems.pageInfo.endCursor;
   }
   throw new CommerceFailure('final', `Shopify: the order has more than ${lines.length} lines`);
 }
 
-/** Converts a line. Shopify has rounded the price of a unit. A deleted product or variant has no id. */
-function lineOf(line: ReadLine): FoundLine {
+/** Converts a line. A deleted product or variant has no id. */
+function lineOf(line: ReadLine, currencies: Currencies): FoundLine {
   const { shopMoney, presentmentMoney } = line.discountedUnitPriceAfterAllDiscountsSet;
+  const amounts = { shop: shopMoney.amount, presentment: presentmentMoney.amount };
+  const paid = (side: keyof Both<unknown>) => ({
+    price: minorOf(amounts[side], currencies[side]) * BigInt(line.quantity),
+    discount: 0n,
+    tax: 0n,
+  });
   return {
     id: BigInt(numberOf(line.id)),
     title: textOf(line.title),
@@ -138,6 +150,7 @@ function lineOf(line: ReadLine): FoundLine {
     variantId: line.variant ? BigInt(numberOf(line.variant.id)) : undefined,
     quantity: line.quantity,
     returnable: line.refundableQuantity,
-    unitPrice: { shop: shopMoney.amount, presentment: presentmentMoney.amount },
+    paid: inBoth(paid),
+    left: { units: line.refundableQuantity },
   };
 }

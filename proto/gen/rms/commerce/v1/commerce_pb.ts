@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/commerce/v1/commerce.proto.
  */
 export const file_rms_commerce_v1_commerce: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSK3AgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlZnVzZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIrMBCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCRIUCgxvcmRlcl9leGlzdHMYBiABKAgiMwoQUnVuQ2hlY2tSZXNwb25zZRINCgV0aXRsZRgBIAEoCRIQCghwcm9ibGVtcxgCIAMoCSLuAgoKRGlmZmVyZW5jZRI0Cgdwcm9ibGVtGAEgASgOMiMucm1zLmNvbW1lcmNlLnYxLkRpZmZlcmVuY2UuUHJvYmxlbRIpCgRraW5kGAIgASgOMhsucm1zLmNvbW1lcmNlLnYxLkVmZmVjdEtpbmQSCwoDa2V5GAMgASgJEiIKBG91cnMYBCABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5EiQKBnRoZWlycxgFIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSEwoLcHJvdmlkZXJfaWQYBiABKAkikgEKB1Byb2JsZW0SFwoTUFJPQkxFTV9VTlNQRUNJRklFRBAAEhMKD1BST0JMRU1fTUlTU0lORxABEhYKElBST0JMRU1fVU5FWFBFQ1RFRBACEhIKDlBST0JMRU1fQU1PVU5UEAMSFgoSUFJPQkxFTV9VTkFOU1dFUkVEEAQSFQoRUFJPQkxFTV9EVVBMSUNBVEUQBSJVChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgsKA2RheRgDIAEoCSJ2ChFSZWNvbmNpbGVSZXNwb25zZRIQCghjb21wYXJlZBgBIAEoBRIOCgZsaXN0ZWQYAiABKAgSMAoLZGlmZmVyZW5jZXMYAyADKAsyGy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZRINCgV0b3RhbBgEIAEoBSJdChJMaXN0RWZmZWN0c1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDIj8KE0xpc3RFZmZlY3RzUmVzcG9uc2USKAoHZWZmZWN0cxgBIAMoCzIXLnJtcy5jb21tZXJjZS52MS5FZmZlY3QifAoFT3JkZXISCgoCaWQYASABKAMSDAoEbmFtZRgCIAEoCRIQCghjdXJyZW5jeRgDIAEoCRIcChRwcmVzZW50bWVudF9jdXJyZW5jeRgEIAEoCRIpCgVsaW5lcxgFIAMoCzIaLnJtcy5jb21tZXJjZS52MS5PcmRlckxpbmUirAEKCU9yZGVyTGluZRIKCgJpZBgBIAEoAxINCgV0aXRsZRgCIAEoCRILCgNza3UYAyABKAkSEgoKcHJvZHVjdF9pZBgEIAEoAxISCgp2YXJpYW50X2lkGAUgASgDEhAKCHF1YW50aXR5GAYgASgFEhIKCnJldHVybmFibGUYByABKAUSKQoKdW5pdF9wcmljZRgIIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50IlYKEEZpbmRPcmRlclJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISDAoEbmFtZRgDIAEoCSI6ChFGaW5kT3JkZXJSZXNwb25zZRIlCgVvcmRlchgBIAEoCzIWLnJtcy5jb21tZXJjZS52MS5PcmRlciJQCgpNYWRlRWZmZWN0EhMKC3Byb3ZpZGVyX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHZ2F0ZXdheRgDIAEoCRIOCgZhbW91bnQYBCABKAkitAEKE1NldHRsZUVmZmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEikKBGtpbmQYBCABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBIpCgRtYWRlGAUgASgLMhsucm1zLmNvbW1lcmNlLnYxLk1hZGVFZmZlY3QiPwoUU2V0dGxlRWZmZWN0UmVzcG9uc2USJwoGZWZmZWN0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJsCh9DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhMKC3Nob3BfZG9tYWluGAMgASgJImAKIENyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEgwKBGxpbmsYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQQoaQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSFAoMcmVkaXJlY3RfdXJsGAIgASgJIn4KG0JlZ2luU2hvcGlmeUluc3RhbGxSZXNwb25zZRI3Cgdwcm9ibGVtGAEgASgOMiYucm1zLmNvbW1lcmNlLnYxLlNob3BpZnlJbnN0YWxsUHJvYmxlbRIVCg1hdXRob3JpemVfdXJsGAIgASgJEg8KB2Jyb3dzZXIYAyABKAkiPwodQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDwoHYnJvd3NlchgCIAEoCSKhAQoeQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhYKDm1pc3Npbmdfc2NvcGVzGAIgAygJEhMKC3Nob3BfZG9tYWluGAMgASgJEhkKEWNvbm5lY3RlZF9zaG9wX2lkGAQgASgDIqQBChxSZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXF1ZXN0EgwKBGJvZHkYASABKAwSDAoEaG1hYxgCIAEoCRITCgtzaG9wX2RvbWFpbhgDIAEoCRINCgV0b3BpYxgEIAEoCRISCgp3ZWJob29rX2lkGAUgASgJEjAKDHRyaWdnZXJlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMQodUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgigQEKElNob3BpZnlEYXRhUmVxdWVzdBIvCgtyZWNlaXZlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmVxdWVzdF9pZBgCIAEoAxITCgtjdXN0b21lcl9pZBgDIAEoAxIRCglvcmRlcl9pZHMYBCADKAMiVgoeTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIlgKH0xpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2USNQoIcmVxdWVzdHMYASADKAsyIy5ybXMuY29tbWVyY2UudjEuU2hvcGlmeURhdGFSZXF1ZXN0IqMBChNSZWNlaXZlRXZlbnRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgwKBGJvZHkYAyABKAwSEgoKd2ViaG9va19pZBgEIAEoCRIZChF3ZWJob29rX3RpbWVzdGFtcBgFIAEoCRIZChF3ZWJob29rX3NpZ25hdHVyZRgGIAEoCSKkAgoUUmVjZWl2ZUV2ZW50UmVzcG9uc2USQgoIYWNjZXB0ZWQYASABKAsyLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuQWNjZXB0ZWRIABJGCgp1bnZlcmlmaWVkGAIgASgLMjAucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLlVudmVyaWZpZWRIABJACgdpbnZhbGlkGAMgASgLMi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLkludmFsaWRIABoKCghBY2NlcHRlZBoMCgpVbnZlcmlmaWVkGhoKB0ludmFsaWQSDwoHbWVzc2FnZRgBIAEoCUIICgZyZXN1bHQqbAoPQ29tbWVyY2VBZGFwdGVyEiAKHENPTU1FUkNFX0FEQVBURVJfVU5TUEVDSUZJRUQQABIZChVDT01NRVJDRV9BREFQVEVSX0hUVFAQARIcChhDT01NRVJDRV9BREFQVEVSX1NIT1BJRlkQAirCAwoVU2hvcGlmeUluc3RhbGxQcm9ibGVtEicKI1NIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOU1BFQ0lGSUVEEAASKgomU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fTk9UX0NPTkZJR1VSRUQQARIgChxTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9MSU5LEAISJQohU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU0lHTkFUVVJFEAMSIQodU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU1RBVEUQBBIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ET01BSU4QBRIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ERU5JRUQQBhIkCiBTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9FWENIQU5HRRAHEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1NDT1BFUxAIEigKJFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RPTUFJTl9UQUtFThAJEiwKKFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOS05PV05fT1VUQ09NRVMQCiq3AgoFQ2hlY2sSFQoRQ0hFQ0tfVU5TUEVDSUZJRUQQABIUChBDSEVDS19TSUdOQVRVUkVTEAESEQoNQ0hFQ0tfRUZGRUNUUxACEg8KC0NIRUNLX01PTkVZEAMSEQoNQ0hFQ0tfUkVQRUFUUxAEEhUKEUNIRUNLX0NPTkNVUlJFTkNZEAUSEAoMQ0hFQ0tfU0VBUkNIEAYSFgoSQ0hFQ0tfTE9TVF9BTlNXRVJTEAcSEAoMQ0hFQ0tfRVJST1JTEAgSEAoMQ0hFQ0tfVElNSU5HEAkSDgoKQ0hFQ0tfTElTVBAKEhQKEENIRUNLX0NPTk5FQ1RJT04QCxIRCg1DSEVDS19SRVNUT0NLEAwSFgoSQ0hFQ0tfT1JERVJfQ0FOQ0VMEA0SFAoQQ0hFQ0tfT1JERVJfRklORBAOKrMBCgpFZmZlY3RLaW5kEhsKF0VGRkVDVF9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRUZGRUNUX0tJTkRfRVhDSEFOR0VfT1JERVIQARIZChVFRkZFQ1RfS0lORF9HSUZUX0NBUkQQAhIWChJFRkZFQ1RfS0lORF9SRUZVTkQQAxIXChNFRkZFQ1RfS0lORF9SRVNUT0NLEAQSHAoYRUZGRUNUX0tJTkRfT1JERVJfQ0FOQ0VMEAUqdgoLRWZmZWN0U3RhdGUSHAoYRUZGRUNUX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoURUZGRUNUX1NUQVRFX1BMQU5ORUQQARIYChRFRkZFQ1RfU1RBVEVfVU5LTk9XThACEhUKEUVGRkVDVF9TVEFURV9NQURFEAMyjQwKD0NvbW1lcmNlU2VydmljZRJMCgdDb25uZWN0Eh8ucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3RSZXF1ZXN0GiAucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3RSZXNwb25zZRJjCg1HZXRDb25uZWN0aW9uEiUucm1zLmNvbW1lcmNlLnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiYucm1zLmNvbW1lcmNlLnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElsKDFJvdGF0ZVNlY3JldBIkLnJtcy5jb21tZXJjZS52MS5Sb3RhdGVTZWNyZXRSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlc3BvbnNlEloKCkRpc2Nvbm5lY3QSIi5ybXMuY29tbWVyY2UudjEuRGlzY29ubmVjdFJlcXVlc3QaIy5ybXMuY29tbWVyY2UudjEuRGlzY29ubmVjdFJlc3BvbnNlIgOQAgISTwoIUnVuQ2hlY2sSIC5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXF1ZXN0GiEucm1zLmNvbW1lcmNlLnYxLlJ1bkNoZWNrUmVzcG9uc2USVwoJUmVjb25jaWxlEiEucm1zLmNvbW1lcmNlLnYxLlJlY29uY2lsZVJlcXVlc3QaIi5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVzcG9uc2UiA5ACAhJdCgtMaXN0RWZmZWN0cxIjLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1JlcXVlc3QaJC5ybXMuY29tbWVyY2UudjEuTGlzdEVmZmVjdHNSZXNwb25zZSIDkAIBElcKCUZpbmRPcmRlchIhLnJtcy5jb21tZXJjZS52MS5GaW5kT3JkZXJSZXF1ZXN0GiIucm1zLmNvbW1lcmNlLnYxLkZpbmRPcmRlclJlc3BvbnNlIgOQAgESWwoMU2V0dGxlRWZmZWN0EiQucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuU2V0dGxlRWZmZWN0UmVzcG9uc2USfwoYQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rEjAucm1zLmNvbW1lcmNlLnYxLkNyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1JlcXVlc3QaMS5ybXMuY29tbWVyY2UudjEuQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVzcG9uc2UScAoTQmVnaW5TaG9waWZ5SW5zdGFsbBIrLnJtcy5jb21tZXJjZS52MS5CZWdpblNob3BpZnlJbnN0YWxsUmVxdWVzdBosLnJtcy5jb21tZXJjZS52MS5CZWdpblNob3BpZnlJbnN0YWxsUmVzcG9uc2USeQoWQ29tcGxldGVTaG9waWZ5SW5zdGFsbBIuLnJtcy5jb21tZXJjZS52MS5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVxdWVzdBovLnJtcy5jb21tZXJjZS52MS5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVzcG9uc2USewoVUmVjZWl2ZVNob3BpZnlXZWJob29rEi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVTaG9waWZ5V2ViaG9va1JlcXVlc3QaLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2UiA5ACAhKBAQoXTGlzdFNob3BpZnlEYXRhUmVxdWVzdHMSLy5ybXMuY29tbWVyY2UudjEuTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0GjAucm1zLmNvbW1lcmNlLnYxLkxpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2UiA5ACARJgCgxSZWNlaXZlRXZlbnQSJC5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVxdWVzdBolLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlRXZlbnRSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
+  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSK3AgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlZnVzZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIrMBCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCRIUCgxvcmRlcl9leGlzdHMYBiABKAgiMwoQUnVuQ2hlY2tSZXNwb25zZRINCgV0aXRsZRgBIAEoCRIQCghwcm9ibGVtcxgCIAMoCSLuAgoKRGlmZmVyZW5jZRI0Cgdwcm9ibGVtGAEgASgOMiMucm1zLmNvbW1lcmNlLnYxLkRpZmZlcmVuY2UuUHJvYmxlbRIpCgRraW5kGAIgASgOMhsucm1zLmNvbW1lcmNlLnYxLkVmZmVjdEtpbmQSCwoDa2V5GAMgASgJEiIKBG91cnMYBCABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5EiQKBnRoZWlycxgFIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSEwoLcHJvdmlkZXJfaWQYBiABKAkikgEKB1Byb2JsZW0SFwoTUFJPQkxFTV9VTlNQRUNJRklFRBAAEhMKD1BST0JMRU1fTUlTU0lORxABEhYKElBST0JMRU1fVU5FWFBFQ1RFRBACEhIKDlBST0JMRU1fQU1PVU5UEAMSFgoSUFJPQkxFTV9VTkFOU1dFUkVEEAQSFQoRUFJPQkxFTV9EVVBMSUNBVEUQBSJVChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgsKA2RheRgDIAEoCSJ2ChFSZWNvbmNpbGVSZXNwb25zZRIQCghjb21wYXJlZBgBIAEoBRIOCgZsaXN0ZWQYAiABKAgSMAoLZGlmZmVyZW5jZXMYAyADKAsyGy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZRINCgV0b3RhbBgEIAEoBSJdChJMaXN0RWZmZWN0c1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDIj8KE0xpc3RFZmZlY3RzUmVzcG9uc2USKAoHZWZmZWN0cxgBIAMoCzIXLnJtcy5jb21tZXJjZS52MS5FZmZlY3Qi2AEKBU9yZGVyEgoKAmlkGAEgASgDEgwKBG5hbWUYAiABKAkSEAoIY3VycmVuY3kYAyABKAkSHAoUcHJlc2VudG1lbnRfY3VycmVuY3kYBCABKAkSKQoFbGluZXMYBSADKAsyGi5ybXMuY29tbWVyY2UudjEuT3JkZXJMaW5lEiwKDXNoaXBwaW5nX3BhaWQYBiABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIsCg1zaGlwcGluZ19sZWZ0GAcgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQi0gEKDk9yZGVyTGluZVZhbHVlEiQKBXByaWNlGAEgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJwoIZGlzY291bnQYAiABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIiCgN0YXgYAyABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIkCgV0b3RhbBgEIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCHNoaXBwaW5nGAUgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQingIKCU9yZGVyTGluZRIKCgJpZBgBIAEoAxINCgV0aXRsZRgCIAEoCRILCgNza3UYAyABKAkSEgoKcHJvZHVjdF9pZBgEIAEoAxISCgp2YXJpYW50X2lkGAUgASgDEhAKCHF1YW50aXR5GAYgASgFEhIKCnJldHVybmFibGUYByABKAUSKQoKdW5pdF9wcmljZRgIIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Ei0KBHBhaWQYCSABKAsyHy5ybXMuY29tbWVyY2UudjEuT3JkZXJMaW5lVmFsdWUSLQoEbGVmdBgKIAEoCzIfLnJtcy5jb21tZXJjZS52MS5PcmRlckxpbmVWYWx1ZRISCgp1bml0c19sZWZ0GAsgASgFIlYKEEZpbmRPcmRlclJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISDAoEbmFtZRgDIAEoCSI6ChFGaW5kT3JkZXJSZXNwb25zZRIlCgVvcmRlchgBIAEoCzIWLnJtcy5jb21tZXJjZS52MS5PcmRlciJQCgpNYWRlRWZmZWN0EhMKC3Byb3ZpZGVyX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHZ2F0ZXdheRgDIAEoCRIOCgZhbW91bnQYBCABKAkitAEKE1NldHRsZUVmZmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEikKBGtpbmQYBCABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBIpCgRtYWRlGAUgASgLMhsucm1zLmNvbW1lcmNlLnYxLk1hZGVFZmZlY3QiPwoUU2V0dGxlRWZmZWN0UmVzcG9uc2USJwoGZWZmZWN0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJsCh9DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhMKC3Nob3BfZG9tYWluGAMgASgJImAKIENyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEgwKBGxpbmsYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQQoaQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSFAoMcmVkaXJlY3RfdXJsGAIgASgJIn4KG0JlZ2luU2hvcGlmeUluc3RhbGxSZXNwb25zZRI3Cgdwcm9ibGVtGAEgASgOMiYucm1zLmNvbW1lcmNlLnYxLlNob3BpZnlJbnN0YWxsUHJvYmxlbRIVCg1hdXRob3JpemVfdXJsGAIgASgJEg8KB2Jyb3dzZXIYAyABKAkiPwodQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDwoHYnJvd3NlchgCIAEoCSKhAQoeQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhYKDm1pc3Npbmdfc2NvcGVzGAIgAygJEhMKC3Nob3BfZG9tYWluGAMgASgJEhkKEWNvbm5lY3RlZF9zaG9wX2lkGAQgASgDIqQBChxSZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXF1ZXN0EgwKBGJvZHkYASABKAwSDAoEaG1hYxgCIAEoCRITCgtzaG9wX2RvbWFpbhgDIAEoCRINCgV0b3BpYxgEIAEoCRISCgp3ZWJob29rX2lkGAUgASgJEjAKDHRyaWdnZXJlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMQodUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgigQEKElNob3BpZnlEYXRhUmVxdWVzdBIvCgtyZWNlaXZlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmVxdWVzdF9pZBgCIAEoAxITCgtjdXN0b21lcl9pZBgDIAEoAxIRCglvcmRlcl9pZHMYBCADKAMiVgoeTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIlgKH0xpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2USNQoIcmVxdWVzdHMYASADKAsyIy5ybXMuY29tbWVyY2UudjEuU2hvcGlmeURhdGFSZXF1ZXN0IqMBChNSZWNlaXZlRXZlbnRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgwKBGJvZHkYAyABKAwSEgoKd2ViaG9va19pZBgEIAEoCRIZChF3ZWJob29rX3RpbWVzdGFtcBgFIAEoCRIZChF3ZWJob29rX3NpZ25hdHVyZRgGIAEoCSKkAgoUUmVjZWl2ZUV2ZW50UmVzcG9uc2USQgoIYWNjZXB0ZWQYASABKAsyLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuQWNjZXB0ZWRIABJGCgp1bnZlcmlmaWVkGAIgASgLMjAucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLlVudmVyaWZpZWRIABJACgdpbnZhbGlkGAMgASgLMi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLkludmFsaWRIABoKCghBY2NlcHRlZBoMCgpVbnZlcmlmaWVkGhoKB0ludmFsaWQSDwoHbWVzc2FnZRgBIAEoCUIICgZyZXN1bHQqbAoPQ29tbWVyY2VBZGFwdGVyEiAKHENPTU1FUkNFX0FEQVBURVJfVU5TUEVDSUZJRUQQABIZChVDT01NRVJDRV9BREFQVEVSX0hUVFAQARIcChhDT01NRVJDRV9BREFQVEVSX1NIT1BJRlkQAirCAwoVU2hvcGlmeUluc3RhbGxQcm9ibGVtEicKI1NIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOU1BFQ0lGSUVEEAASKgomU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fTk9UX0NPTkZJR1VSRUQQARIgChxTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9MSU5LEAISJQohU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU0lHTkFUVVJFEAMSIQodU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU1RBVEUQBBIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ET01BSU4QBRIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ERU5JRUQQBhIkCiBTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9FWENIQU5HRRAHEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1NDT1BFUxAIEigKJFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RPTUFJTl9UQUtFThAJEiwKKFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOS05PV05fT1VUQ09NRVMQCiq3AgoFQ2hlY2sSFQoRQ0hFQ0tfVU5TUEVDSUZJRUQQABIUChBDSEVDS19TSUdOQVRVUkVTEAESEQoNQ0hFQ0tfRUZGRUNUUxACEg8KC0NIRUNLX01PTkVZEAMSEQoNQ0hFQ0tfUkVQRUFUUxAEEhUKEUNIRUNLX0NPTkNVUlJFTkNZEAUSEAoMQ0hFQ0tfU0VBUkNIEAYSFgoSQ0hFQ0tfTE9TVF9BTlNXRVJTEAcSEAoMQ0hFQ0tfRVJST1JTEAgSEAoMQ0hFQ0tfVElNSU5HEAkSDgoKQ0hFQ0tfTElTVBAKEhQKEENIRUNLX0NPTk5FQ1RJT04QCxIRCg1DSEVDS19SRVNUT0NLEAwSFgoSQ0hFQ0tfT1JERVJfQ0FOQ0VMEA0SFAoQQ0hFQ0tfT1JERVJfRklORBAOKrMBCgpFZmZlY3RLaW5kEhsKF0VGRkVDVF9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRUZGRUNUX0tJTkRfRVhDSEFOR0VfT1JERVIQARIZChVFRkZFQ1RfS0lORF9HSUZUX0NBUkQQAhIWChJFRkZFQ1RfS0lORF9SRUZVTkQQAxIXChNFRkZFQ1RfS0lORF9SRVNUT0NLEAQSHAoYRUZGRUNUX0tJTkRfT1JERVJfQ0FOQ0VMEAUqdgoLRWZmZWN0U3RhdGUSHAoYRUZGRUNUX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoURUZGRUNUX1NUQVRFX1BMQU5ORUQQARIYChRFRkZFQ1RfU1RBVEVfVU5LTk9XThACEhUKEUVGRkVDVF9TVEFURV9NQURFEAMyjQwKD0NvbW1lcmNlU2VydmljZRJMCgdDb25uZWN0Eh8ucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3RSZXF1ZXN0GiAucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3RSZXNwb25zZRJjCg1HZXRDb25uZWN0aW9uEiUucm1zLmNvbW1lcmNlLnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiYucm1zLmNvbW1lcmNlLnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElsKDFJvdGF0ZVNlY3JldBIkLnJtcy5jb21tZXJjZS52MS5Sb3RhdGVTZWNyZXRSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlc3BvbnNlEloKCkRpc2Nvbm5lY3QSIi5ybXMuY29tbWVyY2UudjEuRGlzY29ubmVjdFJlcXVlc3QaIy5ybXMuY29tbWVyY2UudjEuRGlzY29ubmVjdFJlc3BvbnNlIgOQAgISTwoIUnVuQ2hlY2sSIC5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXF1ZXN0GiEucm1zLmNvbW1lcmNlLnYxLlJ1bkNoZWNrUmVzcG9uc2USVwoJUmVjb25jaWxlEiEucm1zLmNvbW1lcmNlLnYxLlJlY29uY2lsZVJlcXVlc3QaIi5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVzcG9uc2UiA5ACAhJdCgtMaXN0RWZmZWN0cxIjLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1JlcXVlc3QaJC5ybXMuY29tbWVyY2UudjEuTGlzdEVmZmVjdHNSZXNwb25zZSIDkAIBElcKCUZpbmRPcmRlchIhLnJtcy5jb21tZXJjZS52MS5GaW5kT3JkZXJSZXF1ZXN0GiIucm1zLmNvbW1lcmNlLnYxLkZpbmRPcmRlclJlc3BvbnNlIgOQAgESWwoMU2V0dGxlRWZmZWN0EiQucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuU2V0dGxlRWZmZWN0UmVzcG9uc2USfwoYQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rEjAucm1zLmNvbW1lcmNlLnYxLkNyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1JlcXVlc3QaMS5ybXMuY29tbWVyY2UudjEuQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVzcG9uc2UScAoTQmVnaW5TaG9waWZ5SW5zdGFsbBIrLnJtcy5jb21tZXJjZS52MS5CZWdpblNob3BpZnlJbnN0YWxsUmVxdWVzdBosLnJtcy5jb21tZXJjZS52MS5CZWdpblNob3BpZnlJbnN0YWxsUmVzcG9uc2USeQoWQ29tcGxldGVTaG9waWZ5SW5zdGFsbBIuLnJtcy5jb21tZXJjZS52MS5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVxdWVzdBovLnJtcy5jb21tZXJjZS52MS5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVzcG9uc2USewoVUmVjZWl2ZVNob3BpZnlXZWJob29rEi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVTaG9waWZ5V2ViaG9va1JlcXVlc3QaLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2UiA5ACAhKBAQoXTGlzdFNob3BpZnlEYXRhUmVxdWVzdHMSLy5ybXMuY29tbWVyY2UudjEuTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0GjAucm1zLmNvbW1lcmNlLnYxLkxpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2UiA5ACARJgCgxSZWNlaXZlRXZlbnQSJC5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVxdWVzdBolLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlRXZlbnRSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
 
 /**
  * Connection is where the effects of a shop's returns are requested.
@@ -805,6 +805,20 @@ export type Order = Message<"rms.commerce.v1.Order"> & {
    * @generated from field: repeated rms.commerce.v1.OrderLine lines = 5;
    */
   lines: OrderLine[];
+
+  /**
+   * What was paid for shipping, with its tax; absent when unknown
+   *
+   * @generated from field: rms.common.v1.Amount shipping_paid = 6;
+   */
+  shippingPaid?: Amount | undefined;
+
+  /**
+   * What of it is left after refunds at the provider and after other returns
+   *
+   * @generated from field: rms.common.v1.Amount shipping_left = 7;
+   */
+  shippingLeft?: Amount | undefined;
 };
 
 /**
@@ -813,6 +827,55 @@ export type Order = Message<"rms.commerce.v1.Order"> & {
  */
 export const OrderSchema: GenMessage<Order> = /*@__PURE__*/
   messageDesc(file_rms_commerce_v1_commerce, 18);
+
+/**
+ * OrderLineValue is what was paid for units of an order line: total is price - discount + tax.
+ *
+ * @generated from message rms.commerce.v1.OrderLineValue
+ */
+export type OrderLineValue = Message<"rms.commerce.v1.OrderLineValue"> & {
+  /**
+   * Gross price, before discount and tax
+   *
+   * @generated from field: rms.common.v1.Amount price = 1;
+   */
+  price?: Amount | undefined;
+
+  /**
+   * Discount
+   *
+   * @generated from field: rms.common.v1.Amount discount = 2;
+   */
+  discount?: Amount | undefined;
+
+  /**
+   * Tax
+   *
+   * @generated from field: rms.common.v1.Amount tax = 3;
+   */
+  tax?: Amount | undefined;
+
+  /**
+   * What the shopper paid, without shipping
+   *
+   * @generated from field: rms.common.v1.Amount total = 4;
+   */
+  total?: Amount | undefined;
+
+  /**
+   * The share of these units in the shipping of the order; zero when unknown
+   *
+   * @generated from field: rms.common.v1.Amount shipping = 5;
+   */
+  shipping?: Amount | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.OrderLineValue.
+ * Use `create(OrderLineValueSchema)` to create a new message.
+ */
+export const OrderLineValueSchema: GenMessage<OrderLineValue> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 19);
 
 /**
  * OrderLine is a line of an order at the commerce provider.
@@ -863,18 +926,39 @@ export type OrderLine = Message<"rms.commerce.v1.OrderLine"> & {
   quantity: number;
 
   /**
-   * Units that can still be refunded
+   * Units that may come back: shipped, not refunded, and in no other return. 0 for gift cards and tips
    *
    * @generated from field: int32 returnable = 7;
    */
   returnable: number;
 
   /**
-   * The price of one unit after all discounts
+   * paid.total for one unit, rounded down
    *
    * @generated from field: rms.common.v1.Amount unit_price = 8;
    */
   unitPrice?: Amount | undefined;
+
+  /**
+   * What was paid for the ordered units
+   *
+   * @generated from field: rms.commerce.v1.OrderLineValue paid = 9;
+   */
+  paid?: OrderLineValue | undefined;
+
+  /**
+   * What of paid is left after refunds at the provider and after other returns
+   *
+   * @generated from field: rms.commerce.v1.OrderLineValue left = 10;
+   */
+  left?: OrderLineValue | undefined;
+
+  /**
+   * The units that left is for, also those that may not come back
+   *
+   * @generated from field: int32 units_left = 11;
+   */
+  unitsLeft: number;
 };
 
 /**
@@ -882,7 +966,7 @@ export type OrderLine = Message<"rms.commerce.v1.OrderLine"> & {
  * Use `create(OrderLineSchema)` to create a new message.
  */
 export const OrderLineSchema: GenMessage<OrderLine> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 19);
+  messageDesc(file_rms_commerce_v1_commerce, 20);
 
 /**
  * Request of FindOrder.
@@ -917,7 +1001,7 @@ export type FindOrderRequest = Message<"rms.commerce.v1.FindOrderRequest"> & {
  * Use `create(FindOrderRequestSchema)` to create a new message.
  */
 export const FindOrderRequestSchema: GenMessage<FindOrderRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 20);
+  messageDesc(file_rms_commerce_v1_commerce, 21);
 
 /**
  * Response of FindOrder.
@@ -938,7 +1022,7 @@ export type FindOrderResponse = Message<"rms.commerce.v1.FindOrderResponse"> & {
  * Use `create(FindOrderResponseSchema)` to create a new message.
  */
 export const FindOrderResponseSchema: GenMessage<FindOrderResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 21);
+  messageDesc(file_rms_commerce_v1_commerce, 22);
 
 /**
  * MadeEffect is what a person found at the provider.
@@ -980,7 +1064,7 @@ export type MadeEffect = Message<"rms.commerce.v1.MadeEffect"> & {
  * Use `create(MadeEffectSchema)` to create a new message.
  */
 export const MadeEffectSchema: GenMessage<MadeEffect> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 22);
+  messageDesc(file_rms_commerce_v1_commerce, 23);
 
 /**
  * Request of SettleEffect.
@@ -1029,7 +1113,7 @@ export type SettleEffectRequest = Message<"rms.commerce.v1.SettleEffectRequest">
  * Use `create(SettleEffectRequestSchema)` to create a new message.
  */
 export const SettleEffectRequestSchema: GenMessage<SettleEffectRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 23);
+  messageDesc(file_rms_commerce_v1_commerce, 24);
 
 /**
  * Response of SettleEffect.
@@ -1050,7 +1134,7 @@ export type SettleEffectResponse = Message<"rms.commerce.v1.SettleEffectResponse
  * Use `create(SettleEffectResponseSchema)` to create a new message.
  */
 export const SettleEffectResponseSchema: GenMessage<SettleEffectResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 24);
+  messageDesc(file_rms_commerce_v1_commerce, 25);
 
 /**
  * Request of CreateShopifyInstallLink.
@@ -1085,7 +1169,7 @@ export type CreateShopifyInstallLinkRequest = Message<"rms.commerce.v1.CreateSho
  * Use `create(CreateShopifyInstallLinkRequestSchema)` to create a new message.
  */
 export const CreateShopifyInstallLinkRequestSchema: GenMessage<CreateShopifyInstallLinkRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 25);
+  messageDesc(file_rms_commerce_v1_commerce, 26);
 
 /**
  * Response of CreateShopifyInstallLink.
@@ -1113,7 +1197,7 @@ export type CreateShopifyInstallLinkResponse = Message<"rms.commerce.v1.CreateSh
  * Use `create(CreateShopifyInstallLinkResponseSchema)` to create a new message.
  */
 export const CreateShopifyInstallLinkResponseSchema: GenMessage<CreateShopifyInstallLinkResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 26);
+  messageDesc(file_rms_commerce_v1_commerce, 27);
 
 /**
  * Request of BeginShopifyInstall.
@@ -1141,7 +1225,7 @@ export type BeginShopifyInstallRequest = Message<"rms.commerce.v1.BeginShopifyIn
  * Use `create(BeginShopifyInstallRequestSchema)` to create a new message.
  */
 export const BeginShopifyInstallRequestSchema: GenMessage<BeginShopifyInstallRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 27);
+  messageDesc(file_rms_commerce_v1_commerce, 28);
 
 /**
  * Response of BeginShopifyInstall.
@@ -1176,7 +1260,7 @@ export type BeginShopifyInstallResponse = Message<"rms.commerce.v1.BeginShopifyI
  * Use `create(BeginShopifyInstallResponseSchema)` to create a new message.
  */
 export const BeginShopifyInstallResponseSchema: GenMessage<BeginShopifyInstallResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 28);
+  messageDesc(file_rms_commerce_v1_commerce, 29);
 
 /**
  * Request of CompleteShopifyInstall.
@@ -1204,7 +1288,7 @@ export type CompleteShopifyInstallRequest = Message<"rms.commerce.v1.CompleteSho
  * Use `create(CompleteShopifyInstallRequestSchema)` to create a new message.
  */
 export const CompleteShopifyInstallRequestSchema: GenMessage<CompleteShopifyInstallRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 29);
+  messageDesc(file_rms_commerce_v1_commerce, 30);
 
 /**
  * Response of CompleteShopifyInstall.
@@ -1246,7 +1330,7 @@ export type CompleteShopifyInstallResponse = Message<"rms.commerce.v1.CompleteSh
  * Use `create(CompleteShopifyInstallResponseSchema)` to create a new message.
  */
 export const CompleteShopifyInstallResponseSchema: GenMessage<CompleteShopifyInstallResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 30);
+  messageDesc(file_rms_commerce_v1_commerce, 31);
 
 /**
  * Request of ReceiveShopifyWebhook.
@@ -1302,7 +1386,7 @@ export type ReceiveShopifyWebhookRequest = Message<"rms.commerce.v1.ReceiveShopi
  * Use `create(ReceiveShopifyWebhookRequestSchema)` to create a new message.
  */
 export const ReceiveShopifyWebhookRequestSchema: GenMessage<ReceiveShopifyWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 31);
+  messageDesc(file_rms_commerce_v1_commerce, 32);
 
 /**
  * Response of ReceiveShopifyWebhook.
@@ -1323,7 +1407,7 @@ export type ReceiveShopifyWebhookResponse = Message<"rms.commerce.v1.ReceiveShop
  * Use `create(ReceiveShopifyWebhookResponseSchema)` to create a new message.
  */
 export const ReceiveShopifyWebhookResponseSchema: GenMessage<ReceiveShopifyWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 32);
+  messageDesc(file_rms_commerce_v1_commerce, 33);
 
 /**
  * ShopifyDataRequest is the wish of a customer to see their data, which Shopify passed on.
@@ -1365,7 +1449,7 @@ export type ShopifyDataRequest = Message<"rms.commerce.v1.ShopifyDataRequest"> &
  * Use `create(ShopifyDataRequestSchema)` to create a new message.
  */
 export const ShopifyDataRequestSchema: GenMessage<ShopifyDataRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 33);
+  messageDesc(file_rms_commerce_v1_commerce, 34);
 
 /**
  * Request of ListShopifyDataRequests.
@@ -1393,7 +1477,7 @@ export type ListShopifyDataRequestsRequest = Message<"rms.commerce.v1.ListShopif
  * Use `create(ListShopifyDataRequestsRequestSchema)` to create a new message.
  */
 export const ListShopifyDataRequestsRequestSchema: GenMessage<ListShopifyDataRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 34);
+  messageDesc(file_rms_commerce_v1_commerce, 35);
 
 /**
  * Response of ListShopifyDataRequests.
@@ -1414,7 +1498,7 @@ export type ListShopifyDataRequestsResponse = Message<"rms.commerce.v1.ListShopi
  * Use `create(ListShopifyDataRequestsResponseSchema)` to create a new message.
  */
 export const ListShopifyDataRequestsResponseSchema: GenMessage<ListShopifyDataRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 35);
+  messageDesc(file_rms_commerce_v1_commerce, 36);
 
 /**
  * Request of ReceiveEvent. The headers are those of Standard Webhooks, as they were sent.
@@ -1470,7 +1554,7 @@ export type ReceiveEventRequest = Message<"rms.commerce.v1.ReceiveEventRequest">
  * Use `create(ReceiveEventRequestSchema)` to create a new message.
  */
 export const ReceiveEventRequestSchema: GenMessage<ReceiveEventRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 36);
+  messageDesc(file_rms_commerce_v1_commerce, 37);
 
 /**
  * Response of ReceiveEvent.
@@ -1515,7 +1599,7 @@ export type ReceiveEventResponse = Message<"rms.commerce.v1.ReceiveEventResponse
  * Use `create(ReceiveEventResponseSchema)` to create a new message.
  */
 export const ReceiveEventResponseSchema: GenMessage<ReceiveEventResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 37);
+  messageDesc(file_rms_commerce_v1_commerce, 38);
 
 /**
  * Accepted: the event is recorded, or an earlier one with its id was.
@@ -1530,7 +1614,7 @@ export type ReceiveEventResponse_Accepted = Message<"rms.commerce.v1.ReceiveEven
  * Use `create(ReceiveEventResponse_AcceptedSchema)` to create a new message.
  */
 export const ReceiveEventResponse_AcceptedSchema: GenMessage<ReceiveEventResponse_Accepted> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 37, 0);
+  messageDesc(file_rms_commerce_v1_commerce, 38, 0);
 
 /**
  * Unverified: the signature or its time is not valid, or the shop has no connection.
@@ -1545,7 +1629,7 @@ export type ReceiveEventResponse_Unverified = Message<"rms.commerce.v1.ReceiveEv
  * Use `create(ReceiveEventResponse_UnverifiedSchema)` to create a new message.
  */
 export const ReceiveEventResponse_UnverifiedSchema: GenMessage<ReceiveEventResponse_Unverified> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 37, 1);
+  messageDesc(file_rms_commerce_v1_commerce, 38, 1);
 
 /**
  * Invalid: the event was signed, but is not as documented. Nothing changed.
@@ -1566,7 +1650,7 @@ export type ReceiveEventResponse_Invalid = Message<"rms.commerce.v1.ReceiveEvent
  * Use `create(ReceiveEventResponse_InvalidSchema)` to create a new message.
  */
 export const ReceiveEventResponse_InvalidSchema: GenMessage<ReceiveEventResponse_Invalid> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 37, 2);
+  messageDesc(file_rms_commerce_v1_commerce, 38, 2);
 
 /**
  * CommerceAdapter is the kind of a commerce provider.

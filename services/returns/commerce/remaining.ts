@@ -1,0 +1,172 @@
+import {
+  type LineValue,
+  minus,
+  netOf,
+  plus,
+  shareOf,
+  type Units,
+  ZERO_VALUE,
+} from '../../platform/line-value.ts';
+import { type Both, type Currencies, inBoth, minorOf } from '../../platform/money.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import type { FoundLine, FoundOrder } from './provider.ts';
+
+/** The units of one order line in returns of this service, in one pair of currencies. */
+interface ElsewhereRow {
+  readonly id: bigint;
+  readonly units: number;
+  readonly currency: string;
+  readonly presentment_currency: string;
+  /** Keys of their refunds that the provider has made; null for units whose refund it has not made. */
+  readonly keys: readonly string[] | null;
+  /** Decimal texts: the price, discount, tax and refunded shipping in both currencies. */
+  readonly shop: readonly [string, string, string, string];
+  readonly presentment: readonly [string, string, string, string];
+}
+
+/** What the returns of this service already have of an order. */
+export type Elsewhere = readonly ElsewhereRow[];
+
+/** An order line, with what is left of it for another return. */
+export interface LineLeft extends FoundLine {
+  /** Number of units that may come back at the provider, which does not know the other returns that are open. */
+  readonly returnableThere: number;
+  /** Number of units that are left. It includes units that may not come back, such as unshipped ones. */
+  readonly unitsLeft: number;
+  /** What was paid for the units that are left. */
+  readonly valueLeft: Both<LineValue>;
+}
+
+/** Reads the units and amounts of an order in returns of this service, except cancelled and expired ones. */
+export async function elsewhereOf(
+  db: Queryable,
+  { shopId, orderId }: { readonly shopId: bigint; readonly orderId: bigint },
+): Promise<Elsewhere> {
+  const { rows } = await db.query<ElsewhereRow>({
+    name: 'order-lines-elsewhere',
+    text: `
+select l.provider_line_item_id as id, sum(l.quantity)::int as units,
+       r.currency, r.presentment_currency, array_agg(distinct f.key) filter (where f.key is not null) as keys,
+       array[sum(l.price), sum(l.discount), sum(l.tax), sum(l.refund_shipping)]::text[] as shop,
+       array[sum(l.presentment_price), sum(l.presentment_discount), sum(l.presentment_tax),
+             sum(l.presentment_refund_shipping)]::text[] as presentment
+  from returns r
+  join return_lines l on l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
+  left join processing_outcomes f
+    on f.shop_id = r.shop_id and f.return_id = r.id and f.kind = 'refund' and f.done_at is not null
+ where r.shop_id = $1 and r.state not in ('cancelled', 'expired')
+   and r.order_id = (select id from orders where shop_id = $1 and provider_order_id = $2)
+ group by l.provider_line_item_id, r.currency, r.presentment_currency, f.key is not null`,
+    values: [shopId, orderId],
+  });
+  return rows;
+}
+
+/**
+ * Returns the lines of an order with what is left of them: what was paid, without the refunds at the provider that this
+ * service did not request, and without the returns of this service. Refunds that this service requested are in its
+ * returns, with their exact amounts. `returnable` is without the units in returns of this service, too.
+ */
+export function linesLeft({ lines, currencies }: FoundOrder, elsewhere: Elsewhere): LineLeft[] {
+  return lines.map((line) => lineLeft(line, currencies, elsewhere));
+}
+
+function lineLeft(line: FoundLine, currencies: Currencies, elsewhere: Elsewhere): LineLeft {
+  const here = elsewhere.filter(({ id }) => id === line.id);
+  const made = here.filter(({ keys }) => keys !== null);
+  const madeThere = refundsMade(line, { made, currencies });
+  const unitsHere = unitsOf(here);
+  const unitsThere = Math.max(0, line.quantity - line.left.units - madeThere.units);
+  const unitsLeft = Math.max(0, line.quantity - unitsThere - unitsHere);
+  const side = (of: keyof Both<unknown>): LineValue => {
+    const paid = line.paid[of];
+    const whole = { units: line.quantity, value: paid };
+    const total = line.left.totals?.[of];
+    const there =
+      total === undefined
+        ? shareOf(whole, unitsThere)
+        : partOf(paid, netOf(paid) - total - madeThere.value[of]);
+    return minus(minus(paid, there), sumOf(here, { of, currencies, whole }));
+  };
+  return {
+    ...line,
+    returnableThere: line.returnable,
+    returnable: Math.max(0, Math.min(unitsLeft, line.returnable + madeThere.units - unitsHere)),
+    unitsLeft,
+    valueLeft: inBoth(side),
+  };
+}
+
+/** Returns the refunds that are in the provider's numbers of a line, and in returns of this service. */
+function refundsMade(
+  { refunds, paid, quantity }: FoundLine,
+  { made, currencies }: { readonly made: Elsewhere; readonly currencies: Currencies },
+): Units<Both<bigint>> {
+  if (refunds) {
+    const keys = new Set(made.flatMap((row) => row.keys ?? []));
+    const own = refunds.filter(({ key }) => keys.has(key));
+    const value = inBoth((of) => own.reduce((sum, one) => sum + one.value[of], 0n));
+    return { units: unitsOf(own), value };
+  }
+  const value = inBoth((of) =>
+    netOf(sumOf(made, { of, currencies, whole: { units: quantity, value: paid[of] } })),
+  );
+  return { units: unitsOf(made), value };
+}
+
+const unitsOf = (of: readonly { readonly units: number }[]) =>
+  of.reduce((sum, { units }) => sum + units, 0);
+
+/** Adds up the values of returned units. Units in another currency than the order count with their share. */
+function sumOf(
+  rows: Elsewhere,
+  o: {
+    readonly of: keyof Both<unknown>;
+    readonly currencies: Currencies;
+    readonly whole: Units<LineValue>;
+  },
+): LineValue {
+  const values = rows.map((row) => {
+    const amounts = amountsIn(row, o.of, o.currencies);
+    if (!amounts) return shareOf(o.whole, row.units);
+    const [price = 0n, discount = 0n, tax = 0n] = amounts;
+    return { price, discount, tax };
+  });
+  return values.reduce(plus, ZERO_VALUE);
+}
+
+/** The amounts of a row in minor units; undefined when they are in another currency than the order. */
+function amountsIn(
+  row: ElsewhereRow,
+  of: keyof Both<unknown>,
+  currencies: Currencies,
+): bigint[] | undefined {
+  const currency = of === 'shop' ? row.currency : row.presentment_currency;
+  return currency === currencies[of] ? row[of].map((text) => minorOf(text, currency)) : undefined;
+}
+
+/** Returns what is left of the order's shipping: not refunded by the provider, and not in returns of this service. */
+export function shippingLeft(
+  { shipping, currencies }: FoundOrder,
+  elsewhere: Elsewhere,
+): Both<bigint> {
+  return inBoth((side) => {
+    if (!shipping) return 0n;
+    const here = elsewhere.reduce(
+      (sum, row) => sum + (amountsIn(row, side, currencies)?.[3] ?? 0n),
+      0n,
+    );
+    const [there, left] = [shipping.left[side], shipping.paid[side] - here];
+    const least = left < there ? left : there;
+    return least > 0n ? least : 0n;
+  });
+}
+
+/** Returns the part of a value that has this total. */
+function partOf(value: LineValue, total: bigint): LineValue {
+  const whole = netOf(value);
+  if (total <= 0n || whole <= 0n) return ZERO_VALUE;
+  const part = (minor: bigint) => (minor * total) / whole;
+  const [price, tax] = [part(value.price), part(value.tax)];
+  return { price, tax, discount: price + tax - total };
+}
