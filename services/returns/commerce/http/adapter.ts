@@ -14,7 +14,7 @@ import {
   problemOfKind,
 } from '../provider.ts';
 import { type Answer, type CommerceClient, NotConnected, pauseOf } from './client.ts';
-import { foundOrder } from './order.ts';
+import { foundOrder, problemsOfOrder } from './order.ts';
 import {
   createdAnswer,
   foundAnswer,
@@ -78,7 +78,10 @@ export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
       });
       if (isRefusal(answer)) throw new CommerceFailure('final', refusalOf(answer));
       const { order } = read(answer, orderAnswer);
-      return order === null ? undefined : foundOrder(order);
+      if (order === null) return undefined;
+      const [problem] = problemsOfOrder(order);
+      if (problem) throw new CommerceFailure('final', `the answer of the endpoint: ${problem}`);
+      return foundOrder(order);
     },
     async list({ shopId, from, to, cursor }, signal) {
       const data = { from: from.toISOString(), to: to.toISOString(), cursor };

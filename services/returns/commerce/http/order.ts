@@ -2,21 +2,15 @@ import type { z } from 'zod';
 import { decimalsOf } from '../../../platform/currencies.ts';
 import { type LineValue, netOf } from '../../../platform/line-value.ts';
 import { type Both, inBoth, minorOf } from '../../../platform/money.ts';
-import { CommerceFailure, type FoundLine, type FoundOrder } from '../provider.ts';
+import type { FoundLine, FoundOrder } from '../provider.ts';
 import type { orderAnswer } from './protocol.ts';
 
 export type AnsweredOrder = NonNullable<z.infer<typeof orderAnswer>['order']>;
 type AnsweredLine = AnsweredOrder['lines'][number];
 type Side = keyof Both<unknown>;
 
-/**
- * Converts the order in an answer to `order.find`.
- *
- * @throws CommerceFailure `final` when {@link problemsOfOrder} finds an amount that is not valid.
- */
+/** Converts the order in an answer to `order.find` in which {@link problemsOfOrder} finds nothing. */
 export function foundOrder(order: AnsweredOrder): FoundOrder {
-  const [problem] = problemsOfOrder(order);
-  if (problem) throw new CommerceFailure('final', `the answer of the endpoint: ${problem}`);
   const currencies = { shop: order.currency, presentment: order.presentment_currency };
   const minor = (amount: Both<string>) => inBoth((side) => minorOf(amount[side], currencies[side]));
   const { shipping } = order;
