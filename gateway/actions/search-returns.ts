@@ -23,8 +23,8 @@ const OUTCOME = enumText(OutcomeSchema);
 /** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
   /**
-   * A complete order name with or without `#`, a complete tracking number or a complete e-mail address, or a part of an
-   * item's title or of the shopper's name.
+   * A complete order name or return id, each with or without `#`, a complete SKU, tracking number or e-mail address, or
+   * a part of an item's title or of the shopper's name.
    */
   readonly query?: string | undefined;
   readonly states?: readonly (typeof RETURN_STATES)[number][] | undefined;

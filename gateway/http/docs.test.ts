@@ -41,6 +41,7 @@ describe('an OpenAPI document', () => {
   test('is compressed, and a client that has it gets 304', async () => {
     const url = `${under.gateway.baseUrl}/openapi/2026-10.json`;
     const response = await fetch(url, { headers: { 'accept-encoding': 'gzip, br' } });
+    expect(response.headers.get('access-control-allow-origin')).toBe('*');
     expect(await response.json()).toMatchObject({ openapi: expect.any(String) });
     expect(Object.fromEntries(response.headers)).toMatchObject({
       'content-type': 'application/json; charset=utf-8',

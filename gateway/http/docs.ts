@@ -20,6 +20,8 @@ export function docsRouter(calendar: () => Date, o: DocsOptions): Router {
     const document =
       documents.get(version) ?? sharedAsset(JSON_TYPE, () => readDocument(version, o));
     documents.set(version, document);
+    // The documents are public. Tools in a browser, such as editors of OpenAPI, read them from other origins.
+    res.setHeader('Access-Control-Allow-Origin', '*');
     sendAsset(req, res, await document());
   });
   router.use(docsPages(calendar, o));

@@ -97,6 +97,24 @@ describe('X-Service-Hint', () => {
     );
   });
 
+  test('a filter with a mistyped name is ignored with a hint, and rejected in unstable', async () => {
+    const { status, headers } = await send({ path: '/api/2026-10/warehouse/returns?State=closed' });
+    expect([status, headers['x-service-hint']]).toEqual([
+      200,
+      'State is no parameter of this operation and was ignored; did you mean state?',
+    ]);
+    const unstable = await send({ path: '/api/unstable/warehouse/returns?State=closed&page=2' });
+    const message = 'State is no parameter of this operation: did you mean state?';
+    expect(unstable.status).toBe(422);
+    expect(unstable.body).toMatchObject({ detail: message, errors: [{ field: 'State', message }] });
+    expect(unstable.headers['x-service-hint']).toBeUndefined();
+    const listed = await send({ path: '/api/unstable/warehouse/returns?state[]=closed&page=2' });
+    expect([listed.status, listed.headers['x-service-hint']]).toEqual([
+      200,
+      expect.stringMatching(/^page is no parameter/),
+    ]);
+  });
+
   test('is also in an error', async () => {
     const { status, headers } = await send({ path: WEBHOOKS, json: { topics: 'return' } });
     expect(status).toBe(422);

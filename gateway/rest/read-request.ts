@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import {
   ignoredFields,
   ignoredParameters,
+  mistypedParameter,
   requiredFields,
 } from '../../services/contract/ignored.ts';
 import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX } from '../../services/contract/limits.ts';
@@ -12,6 +13,7 @@ import {
   validateBody,
   validateQuery,
 } from '../../services/contract/validate.ts';
+import { UNSTABLE } from '../../services/contract/versions.ts';
 import { ID_RULE, MAX_ID, parseId } from '../../services/platform/ids.ts';
 import type { BodyCharge } from '../auth/body-charge.ts';
 import { invalid, notFound } from '../errors.ts';
@@ -73,7 +75,8 @@ export async function readInput(
 }
 
 /**
- * Reads and validates the query. A hint in the response names parameters that are ignored.
+ * Reads and validates the query. A hint in the response names parameters that are ignored. The version `unstable`
+ * rejects those that look like a filter of the list.
  *
  * @throws HttpError 422, or 404 when no object can have the id in the query.
  */
@@ -83,6 +86,12 @@ export function readQuery(
   { target, res }: { readonly target: string; readonly res: Response },
 ): QueryOf<OperationId> {
   const query = queryOf({ url: target });
+  const mistyped = version === UNSTABLE ? mistypedParameter(operation.id, query) : undefined;
+  if (mistyped) {
+    const { name: field, meant } = mistyped;
+    const message = `${field} is no parameter of this operation: did you mean ${meant}?`;
+    throw invalid(message, [{ field, message }]);
+  }
   for (const hint of ignoredParameters(operation.id, query)) addHint(res, hint);
   const result = validateQuery(operation.id, version, query);
   if (result.ok) return result.value;

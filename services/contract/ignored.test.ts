@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ignoredFields, ignoredParameters, PARAMETERS } from './ignored.ts';
+import { ignoredFields, ignoredParameters, mistypedParameter, PARAMETERS } from './ignored.ts';
 import { parametersOf } from './openapi/parameters.ts';
 import { OPERATIONS } from './operations.ts';
 import { ACCEPTED } from './testing/bodies.ts';
@@ -64,6 +64,36 @@ describe('ignored parameters', () => {
   ] as const)('of %s?%s are named', (operation, query, name, question) => {
     const text = `${name} is no parameter of this operation and was ignored${question}`;
     expect(ignoredParameters(operation, new URLSearchParams(query))).toEqual([text]);
+  });
+
+  test.each(['state[]=open', 'state[0]=open&label_status[]=error'])('%s has none', (query) => {
+    expect(ignoredParameters('listReturns', new URLSearchParams(query))).toEqual([]);
+  });
+
+  test.each([
+    ['listReturns', 'State=closed', 'state'],
+    ['listReturns', 'states=closed', 'state'],
+    ['listReturns', 'status=closed', 'state'],
+    ['listReturns', 'limit=1&labelStatus=error', 'label_status'],
+    ['listReturns', 'updatedFrom=x', 'updated_from'],
+    ['listReturns', 'queries=x', 'query'],
+    ['listReturns', 'sort[]=x', 'sort'],
+    ['listDeliveries', 'state[]=exhausted', 'state'],
+    ['listDeliveries', 'triger=x', 'trigger'],
+    ['listReplays', 'webhookIds=7', 'webhook_id'],
+    ['listReturns', 'stage=closed', 'state'],
+  ] as const)('of %s?%s look like a known one', (operation, query, meant) => {
+    expect(mistypedParameter(operation, new URLSearchParams(query))).toMatchObject({ meant });
+  });
+
+  test.each([
+    ['listReturns', 'colour=red&form=x&updated_since=x&_=1&page=2&include=lines'],
+    ['listReturns', 'state[]=closed&state=open'],
+    ['listDeliveries', 'form=x&since=x&type=x'],
+    ['listWebhooks', 'status=active'],
+    ['getReturnDetails', 'returnId=7'],
+  ] as const)('of %s?%s look like none', (operation, query) => {
+    expect(mistypedParameter(operation, new URLSearchParams(query))).toBeUndefined();
   });
 
   test('are those that the OpenAPI document does not have', () => {

@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { isObject } from './json-object.ts';
-import { nearest } from './nearest.ts';
+import { mistypedOf, nearest } from './nearest.ts';
 import type { OperationId } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
 import { DELIVERIES_PARAMETERS } from './resources/deliveries-query.ts';
 import { DETAILS_PARAMETERS } from './resources/details-query.ts';
+import { withoutBrackets } from './resources/query.ts';
 import { REPLAYS_PARAMETERS } from './resources/replays-query.ts';
-import { RETURNS_PARAMETERS } from './resources/returns-query.ts';
+import { RETURNS_LISTS, RETURNS_PARAMETERS } from './resources/returns-query.ts';
 
 // Unknown fields and parameters are ignored. If a filter is mistyped, the operation then selects more than the caller
 // wanted. So a header of the response names them.
@@ -45,10 +46,39 @@ export function requiredFields(operation: OperationId): string[] {
 /** One sentence for each of the first three parameters of a query that the operation does not know, in ASCII. */
 export function ignoredParameters(operation: OperationId, query: URLSearchParams): string[] {
   const known = PARAMETERS[operation] ?? [];
-  const unknown = [...new Set(query.keys())].filter((name) => !known.includes(name));
-  return unknown
+  return unknownNames(operation, query)
     .slice(0, NAMED_MAX)
     .map((name) => sentence(name, { kind: 'parameter', known, path: '' }));
+}
+
+function unknownNames(operation: OperationId, query: URLSearchParams): string[] {
+  const known = PARAMETERS[operation] ?? [];
+  const lists = operation === 'listReturns' ? Object.keys(RETURNS_LISTS) : [];
+  return [...new Set(query.keys())].filter(
+    (name) => !known.includes(name) && !lists.includes(withoutBrackets(name)),
+  );
+}
+
+/** An unknown parameter of a list that looks like a known one, such as `State`, `states` or `stat`. */
+export interface Mistyped {
+  readonly name: string;
+  readonly meant: string;
+}
+
+/**
+ * The first unknown parameter of a list that looks like a known one. The caller meant a filter, so the whole list would
+ * be a wrong response.
+ */
+export function mistypedParameter(
+  operation: OperationId,
+  query: URLSearchParams,
+): Mistyped | undefined {
+  const known = operation === 'getReturnDetails' ? [] : (PARAMETERS[operation] ?? []);
+  const found = unknownNames(operation, query).map((name) => ({
+    name: shownName(name),
+    meant: mistypedOf(withoutBrackets(name), known),
+  }));
+  return found.find((one): one is Mistyped => one.meant !== undefined);
 }
 
 /**
@@ -75,11 +105,15 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   return isWrapper ? unwrapped(schema.unwrap()) : schema;
 }
 
+function shownName(name: string): string {
+  return encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed());
+}
+
 function sentence(
   name: string,
   o: { readonly kind: string; readonly known: readonly string[]; readonly path: string },
 ): string {
-  const shown = encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed());
+  const shown = shownName(name);
   const meant = nearest(name, o.known);
   const question = meant === undefined ? '' : `; did you mean ${o.path}${meant}?`;
   return `${o.path}${shown} is no ${o.kind} of this operation and was ignored${question}`;

@@ -39,6 +39,23 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   );
 }
 
+/** Maximum number of wrong characters in a name that looks like another one. A short name may have fewer. */
+const MISTYPED_MAX = 2;
+
+/**
+ * Returns the known name that looks like `name`: it differs only in case, separators or its plural, or in one or two
+ * characters. Undefined when there is none. It is stricter than {@link nearest}.
+ */
+export function mistypedOf(name: string, known: readonly string[]): string | undefined {
+  const text = normal(name);
+  return known.find((one) => {
+    const other = normal(one);
+    const distance = distanceOf(text, other);
+    const isPlural = text.replace(/(?:ies|es|s)$/, '') === other.replace(/y$/, '');
+    return isPlural || distance <= Math.min(MISTYPED_MAX, Math.max(text.length, other.length) / 3);
+  });
+}
+
 /**
  * Returns the shortest known name that has all words of `name`, or whose words are all in `name`, as with
  * `callback_url` and `url`.

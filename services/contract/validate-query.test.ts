@@ -94,6 +94,12 @@ describe('the query of a list of returns', () => {
   test.each([
     ['', {}],
     ['state=open,review,open', { states: ['open', 'review'] }],
+    ['state[]=open', { states: ['open'] }],
+    ['state%5B%5D=open&state%5B%5D=review', { states: ['open', 'review'] }],
+    ['state[0]=open&state[1]=review', { states: ['open', 'review'] }],
+    ['state=open&state[]=review,closed', { states: ['open', 'review', 'closed'] }],
+    ['label_status[]=error', { labelStatuses: ['error'] }],
+    ['sort[]=updated_at&query[]=x&state[x]=open', {}],
     ['label_status=error,failure', { labelStatuses: ['error', 'failure'] }],
     ['archived=only', { archived: 'only' }],
     [`destination_id=${MAX_ID}`, { destinationId: MAX_ID }],
@@ -111,6 +117,11 @@ describe('the query of a list of returns', () => {
 
   test.each([
     ['state=', 'state must not be empty.'],
+    ['state[]=', 'state must not be empty.'],
+    [
+      'state[]=lost',
+      'state must be a list, separated by commas, of open, review, closed, cancelled, expired.',
+    ],
     [
       'state=open&state=review',
       'state must be given once, with commas between its values: state=open,closed.',

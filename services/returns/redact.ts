@@ -83,7 +83,8 @@ select id from returns r where shop_id = ${shopId} and ${isOf(whose)} order by i
 
 function isOf(whose: Redacted): Sql {
   if (whose === 'everybody') return sql`redacted_at is null`;
-  if ('email' in whose) return sql`lower(customer_email) = lower(${whose.email})`;
+  if ('email' in whose)
+    return sql`lower(normal_form(customer_email)) = lower(normal_form(${whose.email}))`;
   return sql`redacted_at is null and order_id in (
     select o.id from orders o
      where o.shop_id = r.shop_id and o.provider_order_id = any(${whose.providerOrderIds}::bigint[]))`;

@@ -41,7 +41,7 @@ export const searchReturns = defineTool({
     query: text({ max: SEARCH_TEXT_MAX })
       .optional()
       .describe(
-        'A whole order name (#1001 or 1001), tracking number or e-mail address, or part of an item title or shopper name',
+        'A whole order name (#1001 or 1001), return id, SKU, tracking number or e-mail address, or part of an item title or shopper name',
       ),
     states: z
       .array(choice(RETURN_STATES))

@@ -209,7 +209,7 @@ const RETURNS_QUERY = [
     name: 'query',
     in: 'query',
     description:
-      "A whole order name with or without `#`, tracking number or the shopper's e-mail address, or a part of the title of a line item, or, with at least three characters, of the shopper's name. Case matters only for order names and tracking numbers",
+      "A whole order name or return id, each with or without `#`, SKU, tracking number or the shopper's e-mail address, or a part of the title of a line item, or, with at least three characters, of the shopper's name. Case matters only for order names, SKUs and tracking numbers; the Unicode form never matters",
     schema: { type: 'string', minLength: 1, maxLength: SEARCH_TEXT_MAX, ...ownBound },
   },
   {

@@ -13,6 +13,13 @@ export type QueryResult<T> =
       readonly notFound?: boolean;
     };
 
+/**
+ * A name without the brackets that many HTTP libraries add to the name of a list: `state[]` and `state[0]` mean `state`.
+ */
+export function withoutBrackets(name: string): string {
+  return name.replace(/\[\d{0,4}\]$/, '');
+}
+
 /** Thrown for a parameter of a query that breaks a rule. */
 export class InvalidParameter extends Error {
   override readonly name = 'InvalidParameter';
@@ -82,15 +89,29 @@ export function parametersIn<Name extends string>(
   names: readonly Name[],
   { lists = {}, ids = [] }: Checks = {},
 ): Parameters<Name> {
+  const values = new Map<string, string>();
   for (const name of names) {
-    const values = query.getAll(name);
-    if (values.length > 1) throw new InvalidParameter(name, onceRule(lists[name]));
-    if (values[0] === '') throw new InvalidParameter(name, emptyRule(name));
-    const error = ids.includes(name) ? undefined : textError(values[0] ?? '');
+    const [value, ...more] = query.getAll(name);
+    if (more.length > 0) throw new InvalidParameter(name, onceRule(lists[name]));
+    const all = [
+      ...(value === undefined ? [] : [value]),
+      ...(name in lists ? listed(query, name) : []),
+    ];
+    if (all.length === 0) continue;
+    if (all.includes('')) throw new InvalidParameter(name, emptyRule(name));
+    const joined = all.join(',');
+    const error = ids.includes(name) ? undefined : textError(joined);
     if (error !== undefined) throw new InvalidParameter(name, error);
+    values.set(name, joined);
   }
-  const text = (name: Name) => query.get(name) ?? undefined;
+  const text = (name: Name) => values.get(name);
   return { text, ...wordReaders(text), ...timeReaders(text), page: () => pageIn(query) };
+}
+
+/** The values of a list that was sent as `state[]=open&state[]=closed` or `state[0]=open&state[1]=closed`. */
+function listed(query: URLSearchParams, name: string): string[] {
+  const isOfList = (key: string) => key !== name && withoutBrackets(key) === name;
+  return [...query].flatMap(([key, value]) => (isOfList(key) ? [value] : []));
 }
 
 /**

@@ -27,8 +27,8 @@ export interface ReturnsListQuery extends Page {
   readonly updatedTo: Date | undefined;
   readonly destinationId: bigint | undefined;
   /**
-   * A whole order name with or without `#`, a whole tracking number or e-mail address, or a part of a title or of the
-   * shopper's name. Empty for all returns.
+   * A whole order name or return id, each with or without `#`, a whole SKU, tracking number or e-mail address, or a part
+   * of a title or of the shopper's name. Empty for all returns.
    */
   readonly query: string;
   readonly sort: (typeof RETURN_SORTS)[number];
@@ -40,11 +40,17 @@ export const RETURNS_PARAMETERS = [
   ...['created_from', 'created_to', 'updated_from', 'updated_to'],
 ] as const;
 
+/** The parameters that take several words, each with an example. */
+export const RETURNS_LISTS: Readonly<Record<string, string>> = {
+  state: 'state=open,closed',
+  label_status: 'label_status=error,failure',
+};
+
 /** Parses the query of a list of returns. Each known parameter may occur once, and must not be empty. */
 export function readReturnsQuery(query: URLSearchParams): QueryResult<ReturnsListQuery> {
   return readQuery(() => {
     const parameters = parametersIn<string>(query, RETURNS_PARAMETERS, {
-      lists: { state: 'state=open,closed', label_status: 'label_status=error,failure' },
+      lists: RETURNS_LISTS,
     });
     const created = parameters.period('created_from', 'created_to');
     const updated = parameters.period('updated_from', 'updated_to');

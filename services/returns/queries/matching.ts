@@ -11,14 +11,18 @@ const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
 /** Minimum length of a searched text. An index on trigrams finds no shorter one. */
 const NAME_MIN = 3;
 
+/** The number of a return, as the portal shows it: its id. */
+const RETURN_NUMBER = /^#?([1-9]\d{0,15})$/;
+
 /** Returns an order name with and without `#`, because people often leave it out. */
 const namesOf = (query: string): readonly string[] =>
   query.startsWith('#') ? [query, query.slice(1)] : [query, `#${query}`];
 
 /**
- * SQL for the ids of returns that match a query: a whole order name with or without `#`, a whole e-mail address or
- * tracking number, or a part of a title or of the shopper's name. Each of these uses its own index. PostgreSQL would
- * use no index for one condition with `or`.
+ * SQL for the ids of returns that match a query: a whole order name or number of a return with or without `#`, a whole
+ * e-mail address, tracking number or SKU, or a part of a title or of the shopper's name. Texts are compared in their
+ * normal form; the query is in this form. Each of these uses its own index. PostgreSQL would use no index for one
+ * condition with `or`.
  */
 function named(input: SearchInput): Sql {
   const shop = param(input.shopId);
@@ -28,27 +32,34 @@ function named(input: SearchInput): Sql {
     union
     select id from returns
      where shop_id = ${shop} and (customer_first_name is not null or customer_last_name is not null)
-       and lower(coalesce(customer_first_name, '') || ' ' || coalesce(customer_last_name, '')) ${contained}`;
+       and lower(normal_form(coalesce(customer_first_name, '') || ' ' || coalesce(customer_last_name, ''))) ${contained}`;
+  const number = RETURN_NUMBER.exec(input.query)?.[1];
+  const byNumber = sql`
+    union
+    select id from returns where shop_id = ${shop} and id = ${BigInt(number ?? 0)}`;
   return sql`
-    select id from returns where shop_id = ${shop} and order_name = any(${namesOf(input.query)}::text[])
+    select id from returns where shop_id = ${shop} and normal_form(order_name) = any(${namesOf(input.query)}::text[])
     union
     select id from returns
-     where shop_id = ${shop} and customer_email is not null and lower(customer_email) = lower(${query})
+     where shop_id = ${shop} and customer_email is not null and lower(normal_form(customer_email)) = lower(${query})
     union
     select return_id from labels
-     where shop_id = ${shop} and tracking_number <> '' and tracking_number = ${query}
+     where shop_id = ${shop} and tracking_number <> '' and normal_form(tracking_number) = ${query}
     union
     select return_id from return_lines
-     where shop_id = ${shop} and removed_at is null and lower(title) ${contained}${
+     where shop_id = ${shop} and removed_at is null and sku <> '' and normal_form(sku) = ${query}
+    union
+    select return_id from return_lines
+     where shop_id = ${shop} and removed_at is null and lower(normal_form(title)) ${contained}${
        input.query.length < NAME_MIN ? sql`` : byName
-     }`;
+     }${number === undefined ? sql`` : byNumber}`;
 }
 
 /** SQL for the ids of returns that have a line item with this SKU. */
 function withSku({ shopId, sku }: SearchInput): Sql {
   return sql`
     select distinct return_id as id from return_lines
-     where shop_id = ${shopId} and removed_at is null and sku <> '' and sku = ${sku}`;
+     where shop_id = ${shopId} and removed_at is null and sku <> '' and normal_form(sku) = ${sku}`;
 }
 
 /** SQL for the ids that the texts of a search select; undefined when the search has no text. */

@@ -7,6 +7,7 @@ import {
 import { SEARCH_TEXT_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, text, time } from '../../platform/input.ts';
 import type { ListFilters } from '../../platform/list-cursor.ts';
+import { normalForm } from '../../platform/text.ts';
 import { optionalId } from '../fields.ts';
 import { pageSize } from './cursor.ts';
 
@@ -24,7 +25,8 @@ function valuesOf<T extends Readonly<Record<string, string | number>>>(enumerati
 
 /** The filters that select returns. */
 const FILTERS = {
-  query: text(SEARCH_TEXT_MAX),
+  /** In the normal form, in which texts are compared. */
+  query: text(SEARCH_TEXT_MAX).transform(normalForm),
   states: valuesOf(ReturnState),
   createdFrom: time.optional(),
   createdTo: time.optional(),
@@ -34,7 +36,7 @@ const FILTERS = {
   archived: z.enum(Archived, 'is unknown'),
   flaggedOnly: z.boolean(),
   fraudReportedOnly: z.boolean(),
-  sku: text(SHORT_TEXT_MAX),
+  sku: text(SHORT_TEXT_MAX).transform(normalForm),
   destinationId: optionalId,
   labelStatuses: valuesOf(LabelStatus),
   /** Returns without a label match, too; without label statuses only they match. */

@@ -150,6 +150,7 @@ describe('a page of the summaries of 50,000 returns', () => {
     ['of a SKU that nothing has', { archived: Archived.INCLUDE, sku: 'S-1' }, 0],
     ['with an order name', { archived: Archived.INCLUDE, query: '#40000' }, 1],
     ['with an order name without #', { archived: Archived.INCLUDE, query: '40000' }, 1],
+    ['with a tracking number', { archived: Archived.INCLUDE, query: 'EV 9' }, 0],
     ['with an e-mail address', { archived: Archived.INCLUDE, query: 'shopper7@example.com' }, 1],
   ])('%s: one statement, all by index', async (_name, search, size) => {
     const { summaries, statements } = await searched(search);

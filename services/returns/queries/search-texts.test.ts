@@ -10,8 +10,8 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
-const found = async (shopId: bigint, { query }: { query: string }) =>
-  (await bench.client.searchReturns({ shopId, actor, query })).returns.map((one) => one.id);
+const found = async (shopId: bigint, search: { query?: string; sku?: string }) =>
+  (await bench.client.searchReturns({ shopId, actor, ...search })).returns.map((one) => one.id);
 
 describe('search returns by a text', () => {
   test('finds by order name, tracking number, e-mail address, or part of a title', async () => {
@@ -47,6 +47,64 @@ describe('search returns by a text', () => {
       expect(await found(shopId, { query })).toEqual([marked]);
     for (const query of ['EN-5', '#EN-5']) expect(await found(shopId, { query })).toEqual([plain]);
     for (const query of ['4817', '#']) expect(await found(shopId, { query })).toEqual([]);
+  });
+
+  test('finds the number of a return, which each row of the portal shows, with and without #', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId);
+    await bench.submit(shopId);
+    for (const query of [`${one.id}`, `#${one.id}`, ` ${one.id} `]) {
+      expect(await found(shopId, { query })).toEqual([one.id]);
+    }
+    expect(await found(await bench.shop(), { query: `${one.id}` })).toEqual([]);
+    for (const query of [`0${one.id}`, `##${one.id}`, '9'.repeat(20)]) {
+      expect(await found(shopId, { query })).toEqual([]);
+    }
+  });
+
+  test('finds a whole SKU', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId, { lines: [line({ sku: 'HAT-7', title: 'Cap' })] });
+    await bench.submit(shopId, { lines: [line({ sku: 'HAT-77', title: 'Cap' })] });
+    expect(await found(shopId, { query: 'HAT-7' })).toEqual([one.id]);
+    expect(await found(shopId, { query: 'HAT-' })).toEqual([]);
+  });
+
+  test('finds each text in its composed and decomposed form, with white space around it', async () => {
+    const shopId = await bench.shop();
+    const texts = {
+      name: '#É1',
+      title: 'Café mug',
+      sku: 'Ü-1',
+      lastName: 'Nuñez',
+      email: 'ö@example.com',
+    };
+    const submit = async (form: 'NFC' | 'NFD') => {
+      const as = (text: string) => text.normalize(form);
+      const { id } = await bench.submit(shopId, {
+        order: { providerOrderId: newId(), name: as(texts.name) },
+        customer: { email: as(texts.email), lastName: as(texts.lastName) },
+        lines: [line({ title: as(texts.title), sku: as(texts.sku) })],
+      });
+      await bench.client.recordLabel({
+        shopId,
+        actor,
+        idempotencyKey: randomUUID(),
+        returnId: id,
+        carrier: 'DHL',
+        trackingNumber: as('TRÄCK'),
+      });
+      return id;
+    };
+    const both = [await submit('NFC'), await submit('NFD')].sort();
+    const queries = [...Object.values(texts), 'É1', 'Café M', 'ñez', 'TRÄCK'];
+    for (const form of ['NFC', 'NFD'] as const) {
+      for (const query of queries) {
+        const ids = await found(shopId, { query: ` ${query.normalize(form)} ` });
+        expect([form, query, ids.sort()]).toEqual([form, query, both]);
+      }
+      expect((await found(shopId, { sku: texts.sku.normalize(form) })).sort()).toEqual(both);
+    }
   });
 
   test("finds by a part of the shopper's name", async () => {

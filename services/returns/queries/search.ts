@@ -41,8 +41,8 @@ export interface FoundReturns {
  * be larger than a gRPC message. Every page has at least one return, so that there is a cursor for the next page.
  * Summaries always fit. They are read with one statement, and are counted only with details, by the same statement.
  *
- * The query is a whole order name with or without `#`, a whole tracking number or e-mail address, or a part of a line
- * item's title or of the shopper's name. Archived returns are included only when the request asks for them: by
+ * The query is a whole order name or return id, each with or without `#`, a whole SKU, tracking number or e-mail
+ * address, or a part of a line item's title or of the shopper's name. Archived returns are included only when the request asks for them: by
  * `archived`, by the flag, or by the state closed.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor, and for one of other filters or another order).

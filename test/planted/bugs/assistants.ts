@@ -51,4 +51,28 @@ export const assistantBugs: readonly Bug[] = [
     replace: '',
     tests: ['gateway/mcp/clients.test.ts'],
   },
+  {
+    name: 'search-as-stored',
+    promise: 'searches find composed and decomposed characters',
+    file: 'services/returns/queries/search-input.ts',
+    find: 'query: text(SEARCH_TEXT_MAX).transform(normalForm)',
+    replace: 'query: text(SEARCH_TEXT_MAX)',
+    tests: ['services/returns/queries/search-texts.test.ts'],
+  },
+  {
+    name: 'brackets-ignored',
+    promise: 'state[]=open means state=open',
+    file: 'services/contract/resources/query.ts',
+    find: "name.replace(/\\[\\d{0,4}\\]$/, '')",
+    replace: 'name',
+    tests: ['services/contract/validate-query.test.ts'],
+  },
+  {
+    name: 'mistyped-filter-ignored',
+    promise: 'the version unstable rejects a filter with a mistyped name',
+    file: 'gateway/rest/read-request.ts',
+    find: 'if (mistyped) {',
+    replace: 'if (mistyped && version !== UNSTABLE) {',
+    tests: ['gateway/rest/help.test.ts'],
+  },
 ];

@@ -58,7 +58,7 @@ export function ReturnFilters() {
     <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
       <TextFilter
         label="Search"
-        placeholder="Order, name, e-mail, tracking, item"
+        placeholder="Order, return, SKU, name, e-mail, item"
         width={300}
         {...filter('q')}
       />

@@ -182,8 +182,9 @@ function NoReturns() {
         </Button>
       }
     >
-      The search finds a whole order name such as #1001 or 1001, tracking number or e-mail address,
-      or a part of an item's title or of the shopper's name (three letters or more).
+      The search finds a whole order name such as #1001 or 1001, return number, SKU, tracking number
+      or e-mail address, or a part of an item's title or of the shopper's name (three letters or
+      more).
     </EmptyState>
   );
 }

@@ -314,8 +314,8 @@ export const FraudCategorySchema: GenMessage<FraudCategory> = /*@__PURE__*/
  */
 export type ListReturnsRequest = Message<"rms.portal.v1.ListReturnsRequest"> & {
   /**
-   * The whole order name with or without `#`, tracking number or e-mail address, or a part of a title or of the
-   * shopper's name
+   * The whole order name or return id, each with or without `#`, SKU, tracking number or e-mail address, or a part of a
+   * title or of the shopper's name
    *
    * @generated from field: string text = 1;
    */

@@ -2363,8 +2363,8 @@ export type SearchReturnsRequest = Message<"rms.returns.v1.SearchReturnsRequest"
   actor?: Actor | undefined;
 
   /**
-   * The whole order name with or without `#`, tracking number or e-mail address, or a part of a title or of the
-   * shopper's name; empty matches all
+   * The whole order name or return id, each with or without `#`, SKU, tracking number or e-mail address, or a part of a
+   * title or of the shopper's name, in any Unicode form; empty matches all
    *
    * @generated from field: string query = 3;
    */
