@@ -1,5 +1,5 @@
 /** Features that need tables of the platform in a schema. */
-export type Capability = 'leases' | 'outbox' | 'consumer' | 'idempotency';
+export type Capability = 'leases' | 'failover' | 'outbox' | 'consumer' | 'idempotency';
 
 export interface SchemaDefinition {
   readonly name: string;
@@ -11,7 +11,7 @@ export interface SchemaDefinition {
 const service = (name: string, ...capabilities: Capability[]): SchemaDefinition => ({
   name,
   folder: new URL(`../${name}/migrations/`, import.meta.url),
-  capabilities: ['leases', ...capabilities],
+  capabilities: ['leases', 'failover', ...capabilities],
 });
 
 /** Every schema of the database, in the order of their migration. */
@@ -19,7 +19,7 @@ export const SCHEMAS: readonly SchemaDefinition[] = [
   {
     name: 'gateway',
     folder: new URL('../../gateway/migrations/', import.meta.url),
-    capabilities: ['leases', 'consumer'],
+    capabilities: ['leases', 'failover', 'consumer'],
   },
   service('destinations', 'outbox', 'idempotency'),
   service('returns', 'outbox', 'consumer'),

@@ -1,4 +1,11 @@
 /**
+ * SQL: the revision after that of the row. After the promotion of a standby, a revision that was lost may be known to
+ * receivers. So the next revision of each return is then at least `revision_floor`, see migration
+ * `failover/0001_server_timeline`.
+ */
+const NEXT = 'greatest(revision + 1, (select revision_floor from server_timeline))';
+
+/**
  * SQL assignments in `returns` for a change of the details. The filters `updated_from` and `updated_to` compare
  * `updated_at`.
  *
@@ -9,5 +16,4 @@
  * details. For inspections, `store-statement.ts` compares their columns. A note in the timeline does not count, and
  * neither does the flag `processing`.
  */
-export const NEXT_REVISION =
-  'revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())';
+export const NEXT_REVISION = `revision = ${NEXT}, updated_at = greatest(updated_at, clock_timestamp())`;

@@ -1,5 +1,6 @@
 import type { Bug } from '../bug.ts';
 
+const FAILOVER = ['services/platform/failover.test.ts'];
 const LOST_COMMITS = ['services/returns/processing/lost-commits.test.ts'];
 
 /** Bugs that show only after the promotion of a standby that had not got the last commits. */
@@ -19,5 +20,29 @@ export const failoverBugs: readonly Bug[] = [
     find: '{ ...step, key: row.key, ...atPlan,',
     replace: '{ ...step, ...atPlan,',
     tests: LOST_COMMITS,
+  },
+  {
+    name: 'ids-without-gap',
+    promise: 'ids, positions and tokens of lost commits are not given again',
+    file: 'services/platform/migrations/failover/0001_server_timeline.sql',
+    find: 'drawn.at + least(1000000,',
+    replace: 'drawn.at + least(0,',
+    tests: FAILOVER,
+  },
+  {
+    name: 'connection-without-step',
+    promise: 'nothing is written on a new timeline before the step',
+    file: 'services/platform/database-client.ts',
+    find: 'await this.query(STEP_TO_TIMELINE);',
+    replace: "await this.query(STEP_TO_TIMELINE && '');",
+    tests: FAILOVER,
+  },
+  {
+    name: 'revision-without-step',
+    promise: 'after a promotion a return has a revision above all that receivers saw',
+    file: 'services/returns/store/next-revision.ts',
+    find: '(select revision_floor from server_timeline)',
+    replace: '(select 0 from server_timeline)',
+    tests: FAILOVER,
   },
 ];
