@@ -52,6 +52,24 @@ describe('a loop', () => {
     expect(steps).toBe(2);
   });
 
+  test('pauses for longer than a timer of Node can', async () => {
+    const warnings: string[] = [];
+    const warn = ({ name }: Error) => void warnings.push(name);
+    process.on('warning', warn);
+    const { hit, done } = countdown(1);
+    const step = async () => {
+      hit();
+      return 2 ** 31 + FOREVER_MS;
+    };
+    const loop = startLoop({ name: 'test', logger, step });
+    await done;
+    // Node warns of an overflowed timer before this.
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off('warning', warn);
+    expect(warnings).toEqual([]);
+    await loop.stop();
+  });
+
   test('pauses as long as the step says', async () => {
     const { hit, done } = countdown(3);
     const step = async () => {

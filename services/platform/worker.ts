@@ -34,6 +34,9 @@ export interface Loop extends Worker {
   wake(withinMs?: number): void;
 }
 
+/** Longest time of a timer. Node ends a longer one after a millisecond. Milliseconds. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;
+
 /** The pauses after failures. The longest one is short, so that work resumes soon after an outage. */
 const BACKOFF = createBackoff({ firstMs: 200, longestMs: 2_000, jitter: equalJitter });
 
@@ -106,7 +109,7 @@ export function createLoop({
   function arm(next: Step): void {
     clearTimeout(timer);
     if (stopping.signal.aborted || dueAt === Number.POSITIVE_INFINITY) return;
-    const pauseMs = dueAt - performance.now();
+    const pauseMs = Math.min(dueAt - performance.now(), MAX_TIMER_MS);
     if (pauseMs > 0 || gapMs > 0) timer = setTimeout(begin, Math.max(0, pauseMs), next);
     // Use a microtask, because the step must not start during the call of `wake`.
     else queueMicrotask(() => begin(next));

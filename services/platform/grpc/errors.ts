@@ -10,7 +10,7 @@ import { isOutage } from '../outage.ts';
  *
  * A DomainError keeps its code, text, reason and field, also when another service threw it. An outage of the database
  * or of another service becomes UNAVAILABLE, and every other error INTERNAL. Both hide the cause from the caller and
- * log it.
+ * log it. When the deadline has ended the work of the handler, the status is DEADLINE_EXCEEDED.
  */
 export function errorInterceptor(logger: Logger): Interceptor {
   return (next) => async (req) => {
@@ -19,13 +19,19 @@ export function errorInterceptor(logger: Logger): Interceptor {
     } catch (error) {
       const rpc = `${req.service.typeName}/${req.method.name}`;
       const status = toStatus(error);
-      // The caller disconnected and its statement was cancelled. This is no outage, so do not log it.
-      if (req.signal.aborted && status.code === Code.Unavailable) throw status;
+      // The caller disconnected, or its deadline passed, and its statement was cancelled. This is no outage, so do not
+      // log it.
+      const isStopped = status.code === Code.Unavailable || status.code === Code.Canceled;
+      if (req.signal.aborted && isStopped) throw isOverdue(req.signal) ? req.signal.reason : status;
       if (status.code === Code.Unavailable) logger.warn({ err: error, rpc }, 'rpc unavailable');
       if (status.code === Code.Internal) logger.error({ err: error, rpc }, 'rpc failed');
       throw status;
     }
   };
+}
+
+function isOverdue({ reason }: AbortSignal): boolean {
+  return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
 }
 
 function toStatus(error: unknown): ConnectError {

@@ -1,6 +1,15 @@
 import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
-import { Code, ConnectError, createConnectRouter } from '@connectrpc/connect';
+import {
+  Code,
+  ConnectError,
+  type ContextValues,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type Interceptor,
+} from '@connectrpc/connect';
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
+import { parseTimeout } from '@connectrpc/connect/protocol-grpc';
 import {
   type ConnectNodeAdapterOptions,
   compressionBrotli,
@@ -8,6 +17,7 @@ import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';
+import { MAX_TIMER_MS } from '../worker.ts';
 
 export type NodeHandlerOptions = Omit<
   ConnectNodeAdapterOptions,
@@ -19,14 +29,28 @@ export type NodeHandlerOptions = Omit<
   readonly requestMs: number;
 };
 
+/** Whether the call was admitted, and its request is being read. */
+const IS_READING = createContextKey(false);
+
+const endReading: Interceptor = (next) => (req) => {
+  req.contextValues.set(IS_READING, false);
+  return next(req);
+};
+
 /**
  * Replaces `connectNodeAdapter` of the library, which prints to standard error when a caller disconnects during a
- * response. This handler does not print. It also ends calls whose callers do not complete the request.
+ * response. This handler does not print. It also ends calls whose callers do not complete the request, and answers the
+ * code INVALID_ARGUMENT to a request that cannot be read, for which the library answers INTERNAL.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({
     acceptCompression: [compressionGzip, compressionBrotli],
     ...o,
+    interceptors: [endReading, ...(o.interceptors ?? [])],
+    async requestGate(context) {
+      await o.requestGate?.(context);
+      context.values.set(IS_READING, true);
+    },
   });
   o.routes(router);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -34,12 +58,19 @@ export function createNodeHandler(o: NodeHandlerOptions) {
   return (req: Http2ServerRequest, res: Http2ServerResponse): void => {
     const [path = ''] = req.url.split('?', 1);
     const handler = handlers.get(path);
-    if (!handler) return void respond(res, 404);
-    const request = requestOf(req, res);
+    if (!handler) return void respondUnknown(req, res);
+    const values = createContextValues();
+    const request = requestOf(req, res, values);
     if (!request) return void respond(res, 400);
+    dropLongDeadline(request.header);
     if (handler.method.methodKind === 'unary') endUnlessReceived(req, res, o.requestMs);
     handler(request)
-      .then((response) => universalResponseToNodeResponse(response, res))
+      .then((response) => {
+        const isUnreadable =
+          values.get(IS_READING) && response.trailer?.get('grpc-status') === String(Code.Internal);
+        if (isUnreadable) response.trailer?.set('grpc-status', String(Code.InvalidArgument));
+        return universalResponseToNodeResponse(response, res);
+      })
       .catch((error: unknown) => {
         const isDisconnected =
           res.stream.destroyed || ConnectError.from(error).code === Code.Aborted;
@@ -52,17 +83,33 @@ export function createNodeHandler(o: NodeHandlerOptions) {
 function requestOf(
   req: Http2ServerRequest,
   res: Http2ServerResponse,
+  values: ContextValues,
 ): UniversalServerRequest | undefined {
   try {
-    return universalRequestFromNodeRequest(req, res, undefined, undefined);
+    return universalRequestFromNodeRequest(req, res, undefined, values);
   } catch {
     return undefined;
   }
 }
 
+/** Removes a deadline that is too far away for a timer. The timer would end the call at once. */
+function dropLongDeadline(header: Headers): void {
+  const { timeoutMs = 0 } = parseTimeout(header.get('grpc-timeout'), MAX_TIMER_MS);
+  if (timeoutMs > MAX_TIMER_MS) header.delete('grpc-timeout');
+}
+
 function respond(res: Http2ServerResponse, status: number): void {
   res.writeHead(status);
   res.end();
+}
+
+function respondUnknown(req: Http2ServerRequest, res: Http2ServerResponse): void {
+  const type = req.headers['content-type'];
+  if (type?.startsWith('application/grpc')) {
+    res.setHeader('content-type', type);
+    res.addTrailers({ 'grpc-status': Code.Unimplemented, 'grpc-message': 'unknown method' });
+    respond(res, 200);
+  } else respond(res, 404);
 }
 
 /** Ends the stream if the request does not arrive in time. Otherwise it would hold a permit and memory for ever. */
