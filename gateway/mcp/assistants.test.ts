@@ -68,6 +68,35 @@ describe('list_assistants', () => {
     expect(first.user).toMatchObject({ id: Number(analyst.userId), name: 'Ada' });
   });
 
+  test('shows the name that a program on the machine gives itself, which stays', async () => {
+    const member = await bench.member('owner', await bench.newShop());
+    const { pool } = bench.database;
+    const setApp = (app: string) =>
+      pool.query('update oauth_grants set app = $2 where user_id = $1', [member.userId, app]);
+    const initialize = (name: string) =>
+      bench.rpc(member.token, 'initialize', {
+        protocolVersion: '2025-11-25',
+        capabilities: {},
+        clientInfo: { name, version: '1' },
+      });
+    const shown = async () => (await list(member)).data.assistants[0].calls_itself;
+    await setApp('claude.ai');
+    await initialize('Agent');
+    expect(await shown()).toBeNull();
+    await setApp('127.0.0.1:51234');
+    await initialize('claude.ai');
+    expect(await shown()).toBeNull();
+    await initialize('Agent');
+    await initialize('Other');
+    expect(await shown()).toBe('Agent');
+    await bench.call(member.token, 'create_cart', { items: [{ variant_id: 1 }] });
+    const { rows } = await pool.query(
+      "select detail->>'calls_itself' as name from audit_log where shop_id = $1 and action = 'mcp.create_cart'",
+      [member.shopId],
+    );
+    expect(rows).toEqual([{ name: 'Agent' }, { name: 'Agent' }]);
+  });
+
   test('shows all assistants of the shop with team.manage, and none of another shop', async () => {
     const [shopId, otherShop] = [await bench.newShop(), await bench.newShop()];
     const analyst = await bench.member('analyst', shopId);

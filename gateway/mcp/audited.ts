@@ -41,7 +41,7 @@ export async function beginAuditedCall(
 ): Promise<AuditedCall> {
   const { context, tool } = o;
   const call = randomUUID();
-  const { app, clientId, role } = context.user;
+  const { app, clientId, role, selfName } = context.user;
   const entry = (phase: string, changed: Detail = {}): AuditEntry => ({
     shopId: context.shopId,
     by: {
@@ -57,6 +57,7 @@ export async function beginAuditedCall(
       role,
       client_id: clientId,
       ...(app !== null && { app }),
+      ...(selfName !== null && { calls_itself: selfName }),
       idempotency_key: o.hasIdempotencyKey,
       ...changed,
     },

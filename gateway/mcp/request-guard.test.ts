@@ -18,6 +18,7 @@ const USER: SignedIn = {
   clientId: 'rms-mcp',
   grantId: 'g'.repeat(43),
   app: 'claude.ai',
+  selfName: null,
   isReadOnly: false,
 };
 const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };

@@ -26,6 +26,7 @@ import { type HttpResponse, type ReserveResponse, send } from '../http/respond.t
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
+import { rememberClientName } from './client-name.ts';
 import { forwardResponse } from './forward-response.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
 import { parametersError, readMessage, removeInvalidArguments } from './message.ts';
@@ -189,6 +190,7 @@ async function handle(
   const { message, invalidArguments } = removeInvalidArguments(read.message);
   const rejection = parametersError(message) ?? (await guard.countToolCall(message, user));
   if (rejection) return rejection;
+  await rememberClientName(parts.pool, user, message);
   const shop = { services, readReturn, destinationNames, shopId: user.shopId };
   const assistants = createAssistants(parts.pool, {
     ...user,

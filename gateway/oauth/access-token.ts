@@ -21,6 +21,8 @@ export interface SignedIn {
   readonly clientId: string;
   /** The host or the scheme of the app that got the token; null for old grants. */
   readonly app: string | null;
+  /** The name that the app gives itself; null when unknown. Nobody verified it. */
+  readonly selfName: string | null;
   /** The grant that the token belongs to. */
   readonly grantId: string;
   /** Whether the user allowed the assistant only to read. */
@@ -152,7 +154,7 @@ async function readSignedIn(
   const { rows } = await pool.query<Omit<SignedIn, 'clientId' | 'grantId'>>({
     name: 'oauth-signed-in',
     text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.sandbox, s.currency, m.role,
-                  g.read_only as "isReadOnly", g.app
+                  g.read_only as "isReadOnly", g.app, g.self_name as "selfName"
              from oauth_grants g
              join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
              join users u on u.id = m.user_id

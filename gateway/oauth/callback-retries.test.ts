@@ -19,6 +19,7 @@ import {
 } from '../../test/kit/oauth/fake-identity.ts';
 import { CLIENT_ID, REDIRECT, signInSettings } from '../../test/kit/oauth/sign-in-stack.ts';
 import { addMember, type Member } from '../tenancy/members.ts';
+import { createSelfNames } from './clients/self-name.ts';
 import { createSupportedClients } from './clients/supported-clients.ts';
 import { createCookies } from './cookies.ts';
 import { SignInLost } from './failure-page.ts';
@@ -164,6 +165,7 @@ describe('the callback from the identity provider', () => {
     const signIn = createSignIn({
       pool,
       records: createOneTimeRecords(pool),
+      selfNames: createSelfNames(createOneTimeRecords(pool), () => '127.0.0.1'),
       clients: createSupportedClients(CLIENT_ID, []),
       cookies: createCookies(baseUrl, 60),
       upstream: {

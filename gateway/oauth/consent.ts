@@ -6,13 +6,14 @@ import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { type Account, type ShopOfUser, shopOfMember } from './account.ts';
 import { appOf, isOnUsersMachine } from './clients/redirect-uri.ts';
+import type { SelfNames } from './clients/self-name.ts';
 import type { Cookies } from './cookies.ts';
 import { type Consent, consentOf } from './grants.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
 import { ACCESS } from './pages/consent-page.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
-import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
+import type { AuthorizationRequest, AuthorizationRequests, GrantedHow } from './requests.ts';
 import type { SignInPages } from './sign-in-pages.ts';
 
 /** A request that waits for the user's decision. Stored under the id of the authorization request. */
@@ -53,6 +54,7 @@ export interface ConsentStep {
 interface ConsentOptions {
   readonly pool: pg.Pool;
   readonly records: OneTimeRecords;
+  readonly selfNames: SelfNames;
   readonly cookies: Cookies;
   readonly requests: AuthorizationRequests;
   readonly pages: SignInPages;
@@ -85,7 +87,8 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
       const { request, who } = pending;
       const shop = await shopOfMember(o.pool, accountOf(who));
       if (!shop) return o.pages.noEmail(request);
-      return o.pages.consent(request, { shop, email: who.email, csrf: who.csrf });
+      const selfName = await o.selfNames.find(req, request.redirectUri);
+      return o.pages.consent(request, { shop, email: who.email, csrf: who.csrf, selfName });
     },
 
     async allow(req, uid, { csrf, access }) {
@@ -99,7 +102,9 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
       const { request, who } = pending;
       const isReadOnly = access === ACCESS.readOnly;
       const account = accountOf(who);
-      const response = await grant(o, request, { account, isConsented: true, isReadOnly });
+      const selfName = await o.selfNames.find(req, request.redirectUri);
+      const how = { account, isConsented: true, isReadOnly, selfName };
+      const response = await grant(o, request, how);
       if (response.status === 303) {
         const { clientId, redirectUri } = request;
         const { userId, shopId } = who;
@@ -124,7 +129,7 @@ function isSame(sent: string, expected: string): boolean {
 async function grant(
   o: ConsentOptions,
   request: AuthorizationRequest,
-  { account, ...how }: { account: Account; isConsented: boolean; isReadOnly: boolean },
+  { account, ...how }: GrantedHow & { readonly account: Account },
 ): Promise<PageResponse> {
   try {
     const resume = await o.requests.grant(request.uid, account, how);

@@ -8,6 +8,8 @@ export interface GrantContext {
   readonly requestId?: string;
   /** Where the code goes: a host, or the scheme of the app. */
   readonly app?: string;
+  /** The name that the app gives itself. */
+  readonly selfName?: string | undefined;
   /** Whether the user saw the consent page for this grant, and agreed. */
   readonly isConsented?: boolean;
   /** Whether the user allowed the app only to read. */

@@ -55,8 +55,9 @@ export function createGrants({ pool, resource, logger, mails }: GrantsOptions): 
       const context = grantContext();
       await inTransaction(pool, async (tx) => {
         if (!(await isMemberUntilCommit(tx, grant))) throw notMember();
-        const { app, isConsented, isReadOnly } = context;
-        const isNew = await storeGrant(tx, id, { ...grant, app, isConsented, isReadOnly });
+        const { app, isConsented, isReadOnly, selfName } = context;
+        const how = { app, isConsented, isReadOnly, selfName };
+        const isNew = await storeGrant(tx, id, { ...grant, ...how });
         if (!isNew) return;
         await recordConnected(tx, { id, ...grant, ...context });
         await mails?.add(tx, [connectedFact(grant, app)]);
@@ -128,6 +129,7 @@ async function recordConnected(
     detail: {
       client_id: o.clientId,
       ...(o.app !== undefined && { app: o.app }),
+      ...(o.selfName !== undefined && { calls_itself: o.selfName }),
       ...(o.isConsented !== undefined && { consent: o.isConsented ? 'given' : 'remembered' }),
       ...(o.isReadOnly && { access: 'read_only' }),
     },

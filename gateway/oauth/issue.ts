@@ -78,6 +78,7 @@ export async function issueAccessToken(
  * @param o.app host or scheme of the app.
  * @param o.isConsented whether the user saw the consent page, and agreed.
  * @param o.isReadOnly whether the client may only read.
+ * @param o.selfName the name that the client gives itself.
  * @throws Error when the id belongs to another grant or to a revoked one.
  */
 export async function storeGrant(
@@ -88,14 +89,15 @@ export async function storeGrant(
     readonly app?: string | undefined;
     readonly isConsented?: boolean | undefined;
     readonly isReadOnly?: boolean | undefined;
+    readonly selfName?: string | undefined;
   },
 ): Promise<boolean> {
   const whose = [o.shopId, id, o.userId, o.clientId];
   // The table has two unique keys. `on conflict` with a target would handle only one of them, and concurrent inserts
   // could fail on the other one.
   const stored = await db.query(
-    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at, read_only)
-     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end, $8)
+    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at, read_only, self_name)
+     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end, $8, $9)
      on conflict do nothing`,
     [
       ...whose,
@@ -103,6 +105,7 @@ export async function storeGrant(
       o.app || null,
       o.isConsented ?? false,
       o.isReadOnly ?? false,
+      o.selfName ?? null,
     ],
   );
   if (stored.rowCount === 1) return true;

@@ -8,7 +8,8 @@ export type OneTimeRecordKind =
   | 'Interaction'
   | 'SignIn'
   | 'SignedIn'
-  | 'PortalSignIn';
+  | 'PortalSignIn'
+  | 'SelfName';
 
 export interface OneTimeRecord {
   readonly content: unknown;
@@ -20,7 +21,7 @@ export interface OneTimeRecord {
  * Rows of `oauth_tickets` that only the holder of their id can find and read. A row contains a hash of the id, and its
  * content is encrypted with a key derived from the id.
  *
- * Ids must be random, with at least 120 bits.
+ * Ids must be random, with at least 120 bits, except for `SelfName`, whose content is public.
  */
 export interface OneTimeRecords {
   /** Stores the record. Replaces a record with the same id. */

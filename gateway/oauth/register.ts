@@ -9,8 +9,8 @@ const MAX_URIS = 50;
 
 /**
  * The response of `/oauth/register` (interface). It is the pre-configured client. Its redirect URIs are those of the
- * request that are on the list, or the whole list when the request has none of them. Nothing is stored, and a request
- * cannot add a redirect URI to the list.
+ * request that are on the list, or the whole list when the request has none of them. A request cannot add a redirect URI
+ * to the list.
  *
  * @param request the parsed body.
  */
@@ -52,7 +52,7 @@ export function parseRequest(body: string): object {
   throw new HttpError({ ...common, body: { ...oauth, message: detail, errors: {} } });
 }
 
-function redirectUrisIn(request: object): string[] {
+export function redirectUrisIn(request: object): string[] {
   const uris: unknown = 'redirect_uris' in request ? request.redirect_uris : [];
   if (!Array.isArray(uris)) return [];
   return uris.slice(0, MAX_URIS).filter((uri) => typeof uri === 'string');

@@ -24,6 +24,16 @@ export interface AuthorizationRequest {
   readonly isDecided: boolean;
 }
 
+/** What the user allowed, and where. */
+export interface GrantedHow {
+  /** Whether the user saw the consent page, and agreed. */
+  readonly isConsented: boolean;
+  /** Whether the app may only read. */
+  readonly isReadOnly: boolean;
+  /** The name that the app gives itself; undefined when it is unknown. */
+  readonly selfName?: string | undefined;
+}
+
 /** The open authorization requests. A request ends by `grant` or `deny`. */
 export interface AuthorizationRequests {
   /** Undefined when the request has ended. */
@@ -34,15 +44,9 @@ export interface AuthorizationRequests {
    * granted for another account, or has expired. Idempotent: concurrent calls, and a call after a failure, return the
    * same path.
    *
-   * @param o.isConsented whether the user saw the consent page, and agreed.
-   * @param o.isReadOnly whether the app may only read.
    * @throws DomainError PERMISSION_DENIED when the user is no longer a member of the shop.
    */
-  grant(
-    uid: string,
-    account: Account,
-    o: { readonly isConsented: boolean; readonly isReadOnly: boolean },
-  ): Promise<string | undefined>;
+  grant(uid: string, account: Account, how: GrantedHow): Promise<string | undefined>;
   /** Denies the request with `access_denied`. Returns the path that redirects the browser to the client. */
   deny(uid: string, description: string): Promise<string | undefined>;
 }
@@ -71,7 +75,7 @@ export function createRequests(
       interaction.lastSubmission = { email };
       await save(interaction);
     },
-    async grant(uid, account, { isConsented, isReadOnly }) {
+    async grant(uid, account, how) {
       const provider = await current();
       const interaction = await load(uid);
       const request = interaction && requestOf(interaction);
@@ -85,8 +89,7 @@ export function createRequests(
       grant.jti = grantIdOf(uid);
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
       const app = appOf(request.redirectUri);
-      const consent = { app, isConsented, isReadOnly };
-      const grantId = await withGrantContext(consent, () => grant.save());
+      const grantId = await withGrantContext({ app, ...how }, () => grant.save());
       const login = { accountId: id, remember: false };
       interaction.result = { login, consent: { grantId }, select_account: {} };
       await save(interaction);

@@ -5,10 +5,12 @@ import { receiveForm } from '../http/bound-sign-in.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { addHint } from '../http/help-headers.ts';
 import { reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
+import { createSelfNames } from './clients/self-name.ts';
 import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
-import { clientMetadata, parseRequest, registrationHint } from './register.ts';
+import { createOneTimeRecords } from './one-time-records.ts';
+import { clientMetadata, parseRequest, redirectUrisIn, registrationHint } from './register.ts';
 import { signInRoutes } from './sign-in-routes.ts';
 
 /**
@@ -47,14 +49,22 @@ export function createOAuth(o: OAuthDependencies): Router {
 }
 
 function registration(router: Router, o: OAuthDependencies): void {
+  const names = createSelfNames(createOneTimeRecords(o.pool), o.clientIp);
   endpoint(router, '/oauth/register', {
     before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.register,
       receiveForm,
       express.text({ type: () => true, limit: SIGN_IN_BODY_BYTES_MAX, defaultCharset: 'utf-8' }),
-      (req, res) => {
+      async (req, res) => {
         const request = parseRequest(String(req.body ?? ''));
+        const redirectUris = redirectUrisIn(request).filter((uri) => o.clients.isListed(uri));
+        const stored = names.remember(req, {
+          name: Reflect.get(request, 'client_name'),
+          redirectUris,
+        });
+        // A registration without a stored name is complete: only the consent page will not show the name.
+        await stored.catch((err) => o.logger.warn({ err }, 'name of a client not stored'));
         const hint = registrationHint(o.clients, request);
         if (hint !== undefined) addHint(res, hint);
         res.status(201).json(clientMetadata(o.clients, request));

@@ -23,7 +23,12 @@ export interface SignInPages {
   /** @param o.csrf the value that the form must contain. */
   consent(
     request: AuthorizationRequest,
-    o: { readonly shop: ShopOfUser; readonly email: string; readonly csrf: string },
+    o: {
+      readonly shop: ShopOfUser;
+      readonly email: string;
+      readonly csrf: string;
+      readonly selfName: string | undefined;
+    },
   ): PageResponse;
   /** No shop is linked to the e-mail address (interface: Errors). */
   noEmail(request: AuthorizationRequest): PageResponse;
@@ -91,13 +96,14 @@ export function createSignInPages(o: {
         formTargets: await formTargetsOf(request),
       });
     },
-    consent(request, { shop, email, csrf }) {
+    consent(request, { shop, email, csrf, selfName }) {
       const { uid, redirectUri } = request;
       const body = consentPage({
         allow: `${signInPath(uid)}/allow`,
         cancel: `${signInPath(uid)}/cancel`,
         app: app(request),
         isOnUsersMachine: isOnUsersMachine(redirectUri),
+        selfName,
         shop,
         email,
         csrf,

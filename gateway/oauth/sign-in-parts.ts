@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createAuthorizationServer } from './authorization-server.ts';
+import { createSelfNames } from './clients/self-name.ts';
 import { type Cookies, createCookies } from './cookies.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { createGrants } from './grants.ts';
@@ -47,6 +48,7 @@ export function createSignInParts(
   const signIn = createSignIn({
     pool,
     records,
+    selfNames: createSelfNames(records, o.clientIp),
     clients,
     cookies,
     grantDays,

@@ -4,6 +4,7 @@ import { parseEmail } from '../tenancy/users.ts';
 import { shopsOfEmail } from './account.ts';
 import { deny, handleCallback } from './callback.ts';
 import { appOf } from './clients/redirect-uri.ts';
+import type { SelfNames } from './clients/self-name.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { type ConsentForm, createConsentStep } from './consent.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
@@ -17,6 +18,7 @@ import type { AuthorizationRequest } from './requests.ts';
 import { createSignInPages } from './sign-in-pages.ts';
 
 export interface SignInOptions extends Omit<SignInContext, 'pages'> {
+  readonly selfNames: SelfNames;
   readonly clients: SupportedClients;
   /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;

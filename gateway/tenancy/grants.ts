@@ -17,6 +17,8 @@ export interface ActiveGrant {
   readonly clientId: string;
   /** Host or scheme of the assistant's app; null when unknown. */
   readonly app: string | null;
+  /** The name that the app gives itself; null when unknown. Nobody verified it. */
+  readonly selfName: string | null;
   /** The current role of the member. */
   readonly role: Role;
   /** Whether the member allowed the assistant only to read. */
@@ -48,7 +50,7 @@ export async function listGrants(
   const [next, order] = o.isNewestFirst ? ['<', 'desc'] : ['>', 'asc'];
   const { rows } = await db.query<ActiveGrant>(
     `select g.id, g.shop_id as "shopId", s.name as "shopName", g.user_id as "userId",
-            u.name as "userName", u.email, g.client_id as "clientId", g.app,
+            u.name as "userName", u.email, g.client_id as "clientId", g.app, g.self_name as "selfName",
             m.role, g.read_only as "isReadOnly",
             date_trunc('milliseconds', g.created_at) as "createdAt", g.expires_at as "expiresAt",
             g.last_used_at as "lastUsedAt"

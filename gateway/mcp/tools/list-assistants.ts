@@ -16,6 +16,7 @@ const assistant = z.strictObject({
   assistant_id: z.string().describe('The id for disconnect_assistant'),
   client: z.string().describe('Its name or client id'),
   app: z.string().nullable().describe('Host or scheme'),
+  calls_itself: z.string().nullable().describe('Its own word, not verified'),
   user: described(
     'id, name and masked email',
     z.strictObject({
@@ -60,6 +61,7 @@ function assistantView(
     client:
       KNOWN_CLIENTS.find(({ clientId }) => clientId === grant.clientId)?.name ?? grant.clientId,
     app: grant.app,
+    calls_itself: grant.selfName,
     user: { id: Number(grant.userId), name: grant.userName, email: maskedEmail(grant.email) },
     role: grant.role,
     read_only: grant.isReadOnly,

@@ -100,6 +100,11 @@ export function displayHost(uri: string): string {
     : url.protocol.slice(0, -1);
 }
 
+/** Whether a redirect URI is a loopback address: some program on the user's machine gets the code. */
+export function isLoopback(uri: string): boolean {
+  return LOOPBACK.test(uri);
+}
+
 /** Maximum stored length of an app's host. Characters. */
 const APP_MAX = 255;
 

@@ -11,6 +11,8 @@ export function consentPage(o: {
   readonly allow: string;
   readonly cancel: string;
   readonly app: ConnectingApp;
+  /** The name that the app gives itself; undefined when it is unknown. */
+  readonly selfName: string | undefined;
   /** Whether the app runs on the user's own machine. */
   readonly isOnUsersMachine: boolean;
   readonly shop: { readonly shopId: bigint; readonly name: string; readonly role: Role };
@@ -38,6 +40,9 @@ export function consentPage(o: {
 <p class="lead">${appText(o.app)} wants to act for you.</p>
 ${definitionList([
   ['App', o.app.name ?? 'Unknown'],
+  ...(o.selfName === undefined
+    ? []
+    : [['Calls itself', `“${o.selfName}” (not verified)`] as const]),
   ['Address of the app', o.app.host],
   ['Shop', `${o.shop.name} (no. ${o.shop.shopId})`],
   ['Signed in as', o.email],

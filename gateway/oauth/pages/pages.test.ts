@@ -23,6 +23,7 @@ describe('pages', () => {
         cancel: action,
         app,
         isOnUsersMachine: true,
+        selfName: undefined,
         shop: { shopId: 1n, name: HOSTILE, role: 'owner' },
         email: HOSTILE,
         csrf: HOSTILE,

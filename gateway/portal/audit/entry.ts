@@ -44,7 +44,9 @@ function objectName(kind: string, { subject, detail }: LoggedEntry, names: Audit
   const user = kind === 'member' ? names.users.get(subject) : undefined;
   if (user) return [user.name, user.email].filter((text) => text !== '').join(', ');
   if (kind === 'key') return names.keys.get(subject) ?? '';
-  return kind === 'assistant' ? textOf(detail.app) : '';
+  if (kind !== 'assistant') return '';
+  const selfName = textOf(detail.calls_itself);
+  return `${textOf(detail.app)}${selfName === '' ? '' : `, calls itself “${selfName}”`}`;
 }
 
 const stored = z.array(

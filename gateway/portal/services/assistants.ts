@@ -57,6 +57,7 @@ function assistantView(
   return {
     id: one.id,
     app: one.app ?? '',
+    selfName: one.selfName ?? '',
     clientId: one.clientId,
     userId: String(one.userId),
     userName: one.userName ?? '',

@@ -14,10 +14,10 @@ export function placeOf(assistantId: string): string {
  * @param o.ids its connections.
  */
 export function AppName({
-  of: { app, clientId },
+  of: { app, clientId, selfName = '' },
   ids,
 }: {
-  readonly of: { readonly app: string; readonly clientId: string };
+  readonly of: { readonly app: string; readonly clientId: string; readonly selfName?: string };
   readonly ids: readonly string[];
 }) {
   const hash = useLocation({ select: (location) => location.hash });
@@ -35,6 +35,7 @@ export function AppName({
         <LongText text={app || clientId} />
       </FirstLine>
       {app === '' && <SecondLine>its app is unknown</SecondLine>}
+      {selfName !== '' && <SecondLine>calls itself “{selfName}”</SecondLine>}
     </div>
   );
 }
