@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { advanceClock } from '../../test/kit/clock.ts';
 import { startFaultyEndpoint } from '../../test/kit/commerce/faulty-endpoint.ts';
 import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
@@ -137,9 +138,7 @@ describe('commerce', () => {
       commerce('settle', '--return', `${returnId}`, '--effect', 'refund', ...words);
     await expect(settle()).rejects.toThrow('say either --made <id> or --not-made');
     await expect(settle('--not-made')).rejects.toThrow('may still arrive');
-    await bench.db.pool.query(
-      "update processing_outcomes set asked_at = now() - interval '1 hour'",
-    );
+    advanceClock(121_000);
     const made = ['--made', 'R-7', '--amount', '0.01', '--gateway', 'card'];
     expect(await settle(...made)).toEqual(['refund  made  0.01 GBP  R-7']);
     await expect(settle('--not-made')).rejects.toThrow('is known');

@@ -1,11 +1,15 @@
 /** The stored lease by which another process shows that it is alive. */
-export interface ProcessLease {
+export interface StoredLease {
   readonly name: string;
-  readonly owner: string;
   /** As text with microseconds, because each renewal must change it. */
   readonly expiresAt: string;
   /** Time until the expiry, by the clock of the database; negative after the expiry. Milliseconds. */
   readonly endsInMs: number;
+}
+
+/** The lease of a process with shards. */
+export interface ProcessLease extends StoredLease {
+  readonly owner: string;
 }
 
 /**
@@ -21,7 +25,7 @@ export interface LeaseWatch {
    * @param leases the leases of all other processes.
    * @param queriedMs when this process began to read the leases, by the monotonic clock.
    */
-  dead(leases: readonly ProcessLease[], queriedMs: number): ProcessLease[];
+  dead<L extends StoredLease>(leases: readonly L[], queriedMs: number): L[];
 }
 
 /** Creates a watch. @param ttlMs length of the leases. */

@@ -16,6 +16,7 @@ import { type CommerceClient, createCommerceClient } from './commerce/http/clien
 import type { CommerceProvider } from './commerce/provider.ts';
 import { createProviders, type Endpoint, type OpenProvider } from './commerce/providers.ts';
 import { startReconciliations } from './commerce/reconciliations.ts';
+import { createRequestWatch, startRequestWatch } from './commerce/request-watch.ts';
 import { commerceRoutes } from './commerce/service.ts';
 import { createShopifyCommerce } from './commerce/shopify/adapter.ts';
 import { createShopifyClient, type ShopifyClient } from './commerce/shopify/client.ts';
@@ -79,6 +80,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const { meter } = telemetry;
   const commerce = createCommerce(o, runtime);
   const { providers } = commerce;
+  const watch = createRequestWatch();
   let onQueued = (): void => {};
   let onQueuedRedaction = (): void => {};
   return {
@@ -91,13 +93,15 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         providers,
         onQueued: () => onQueued(),
       })(router);
-      commerceRoutes({ ...requests, ...commerce, onRedaction: () => onQueuedRedaction() })(router);
+      commerceRoutes({ ...requests, ...commerce, watch, onRedaction: () => onQueuedRedaction() })(
+        router,
+      );
     },
     async workers() {
       // Start this first, because it can fail, and nothing would stop a worker that was started before it.
       const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
       const retryBackoff = o.retryBackoff ?? RETRY_BACKOFF;
-      const runDeps = { ...background, destinations, providers, retryBackoff };
+      const runDeps = { ...background, destinations, providers, retryBackoff, watch };
       const run = (job: Job, signal: AbortSignal) => runJob(runDeps, job, signal);
       const processing = startProcessingWorker({ ...background, run });
       onQueued = processing.wake;
@@ -105,6 +109,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       onQueuedRedaction = redactions.wake;
       return [
         processing,
+        startRequestWatch({ ...background, watch }),
         redactions,
         ...(commerce.tokens ? [startTokenRefresh({ tokens: commerce.tokens, logger })] : []),
         startExpiry(background),

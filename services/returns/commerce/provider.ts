@@ -122,6 +122,11 @@ export interface EffectRequest {
   readonly orderToCancel: MadeOrder | undefined;
   /** The caller's additional details for a new order; empty for other kinds. */
   readonly details: AdditionalDetails;
+  /**
+   * When the request was about to be recorded, by the clock of this process; absent in a search. Its signature has this
+   * time. So a request that its process sends late, because it was suspended, is rejected as too old. Unix milliseconds.
+   */
+  readonly recordedAtMs?: number;
 }
 
 /** An effect that the provider has made. */

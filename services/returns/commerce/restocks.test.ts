@@ -16,10 +16,12 @@ import {
   effectKey,
   newReturn,
   newShop,
+  passTwoMinutes,
   requestProcessing,
   runDeps,
   runDue,
   triggersOf,
+  watch,
 } from '../../../test/kit/services/processing.ts';
 import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from './embedded.ts';
@@ -94,7 +96,10 @@ describe('the comparison with the provider', () => {
 describe('a restock with an unknown outcome', () => {
   const settle = (made: MessageInitShape<typeof SettleEffectRequestSchema>['made']) => {
     const about = { shopId: of.shopId, actor, returnId: of.id, kind: EffectKind.RESTOCK };
-    return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, made }));
+    return settleEffect(
+      { ...changeDeps(db.pool), watch },
+      create(SettleEffectRequestSchema, { ...about, made }),
+    );
   };
   /** A restock that fails. The pause after it is longer than the limit of retries, so the run ends. */
   const failing = (o: { provider?: CommerceProvider; isUnsent: boolean }) => {
@@ -111,23 +116,22 @@ describe('a restock with an unknown outcome', () => {
     find: async () => undefined,
     repeatableForMs: { restock: ms },
   });
-  const ageByHours = (hours: number) =>
-    db.pool.query(
+  const ageByHours = async (hours: number) => {
+    await db.pool.query(
       `update processing_outcomes
           set asked_at = asked_at - make_interval(hours => $2::int),
               first_asked_at = first_asked_at - make_interval(hours => $2::int)
         where shop_id = $1`,
       [of.shopId, hours],
     );
+    await passTwoMinutes(db.pool);
+  };
   beforeEach(async () => {
     await db.pool.query('update settings set processing_retry_minutes = 1 where shop_id = $1', [
       of.shopId,
     ]);
     await processed(failing({ isUnsent: false }));
-    await db.pool.query(
-      "update processing_outcomes set asked_at = asked_at - interval '121 s' where shop_id = $1",
-      [of.shopId],
-    );
+    await passTwoMinutes(db.pool);
   });
 
   test('that was made has any text as id, and no event restocks the goods again', async () => {

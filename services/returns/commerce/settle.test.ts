@@ -12,12 +12,14 @@ import {
   actor,
   newReturn,
   newShop,
+  passTwoMinutes,
   reload,
   requestProcessing,
   runDeps,
   runDue,
   timelineOf,
   triggersOf,
+  watch,
 } from '../../../test/kit/services/processing.ts';
 import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
@@ -42,7 +44,8 @@ const found = { providerId: 'R-991', gateway: 'card' };
 
 function settle(o: MessageInitShape<typeof SettleEffectRequestSchema>) {
   const about = { shopId: of.shopId, actor, returnId: of.id, kind: REFUND };
-  return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, ...o }));
+  const deps = { ...changeDeps(db.pool), watch };
+  return settleEffect(deps, create(SettleEffectRequestSchema, { ...about, ...o }));
 }
 
 /** Processes the return at a provider that makes the refund with another amount. */
@@ -63,18 +66,10 @@ async function processWithOtherAmount(): Promise<void> {
   await runDue(runDeps(db.pool, commerce));
 }
 
-async function afterTwoMinutes(): Promise<void> {
-  await db.pool.query(
-    `update processing_outcomes set asked_at = asked_at - interval '121 s'
-      where shop_id = $1 and return_id = $2`,
-    [of.shopId, of.id],
-  );
-}
-
 describe('an effect with an unknown outcome', () => {
   beforeEach(async () => {
     await processWithOtherAmount();
-    await afterTwoMinutes();
+    await passTwoMinutes(db.pool);
   });
 
   test('that was made is shown with its amount, and the return can be closed', async () => {
@@ -151,7 +146,7 @@ describe('a refund whose answer was lost', () => {
     expect(await lastText()).toEqual(named);
     expect(await lastText()).toContain('The refund may have been made');
     await expect(cancel()).rejects.toMatchObject({ message: named });
-    await afterTwoMinutes();
+    await passTwoMinutes(db.pool);
     await settle({});
     expect((await cancel()).state).toBe(ReturnState.CANCELLED);
   });

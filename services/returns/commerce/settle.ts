@@ -17,10 +17,12 @@ import { showEffects } from '../processing/fulfilment.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { listEffects } from './effects.ts';
 import { isUnknownOutcome } from './known-outcomes.ts';
+import type { RequestWatch } from './request-watch.ts';
 
 export interface SettleDeps {
   readonly pool: pg.Pool;
   readonly store: ReturnStore;
+  readonly watch: RequestWatch;
 }
 
 const KIND = enumText(EffectKindSchema);
@@ -56,13 +58,13 @@ type Made = NonNullable<Settling['made']>;
  *   processed, for a known outcome, and for a request that may still arrive.
  */
 export async function settleEffect(
-  { pool, store }: SettleDeps,
+  { pool, store, watch }: SettleDeps,
   request: SettleEffectRequest,
 ): Promise<Effect> {
   const input = parseInput(settling, request);
   await store.change(input, async (tx, current) => {
     if (current.processing) throw stateForbids('the return is being processed; wait for its end');
-    const { amount, currency } = await requireUnknown(tx, input);
+    const { amount, currency } = await requireUnknown(tx, watch, input);
     const kind = KIND.toText(input.kind);
     const facts = input.made
       ? await recordMade(tx, input, { made: input.made, amount, currency })
@@ -94,19 +96,23 @@ interface Requested {
 /** Returns the amount of an effect with an unknown outcome. @throws DomainError EFFECT_NOT_FOUND; STATE_FORBIDS */
 async function requireUnknown(
   tx: Queryable,
-  { shopId, returnId, kind }: Settling,
+  watch: RequestWatch,
+  { shopId, returnId, ...input }: Settling,
 ): Promise<Requested> {
-  const { rows } = await tx.query<Requested & { isUnknown: boolean; mayArrive: boolean }>(
-    `select amount, currency, ${isUnknownOutcome('o')} as "isUnknown",
-            asked_at > now() - $4::float8 * interval '1 millisecond' as "mayArrive"
+  const kind = KIND.toText(input.kind);
+  const { rows } = await tx.query<Requested & { isUnknown: boolean; askedAt: string }>(
+    `select amount, currency, ${isUnknownOutcome('o')} as "isUnknown", asked_at::text as "askedAt"
        from processing_outcomes o where shop_id = $1 and return_id = $2 and kind = $3`,
-    [shopId, returnId, KIND.toText(kind), ON_ITS_WAY_MS],
+    [shopId, returnId, kind],
   );
   const [row] = rows;
   if (!row) throw effectNotFound();
   if (!row.isUnknown) throw stateForbids('the outcome of the effect is known');
-  if (row.mayArrive) {
-    throw stateForbids('the request is younger than two minutes and may still arrive; try later');
+  const leftMs = ON_ITS_WAY_MS - watch.seenMs({ shopId, returnId, kind, askedAt: row.askedAt });
+  if (leftMs > 0) {
+    throw stateForbids(
+      `the request may be younger than two minutes and may still arrive; try again in ${Math.ceil(leftMs / 1_000)} s`,
+    );
   }
   return row;
 }

@@ -19,12 +19,14 @@ import {
   exchangeWith,
   newReturn,
   newShop,
+  passTwoMinutes,
   reload,
   requestProcessing,
   runDeps,
   runDue,
   timelineOf,
   triggersOf,
+  watch,
 } from '../../../test/kit/services/processing.ts';
 import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
@@ -199,14 +201,14 @@ describe('a cancellation whose outcome is unknown', () => {
     await withoutRetries();
     await cancel();
     await run(creating(commerce, 'order_cancel', lost));
-    await db.pool.query(
-      "update processing_outcomes set asked_at = asked_at - interval '121 s' where shop_id = $1 and done_at is null and asked_at is not null",
-      [of.shopId],
-    );
+    await passTwoMinutes(db.pool);
   });
   const settle = (made: MessageInitShape<typeof SettleEffectRequestSchema>['made']) => {
     const about = { shopId: of.shopId, actor, returnId: of.id, kind: EffectKind.ORDER_CANCEL };
-    return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, made }));
+    return settleEffect(
+      { ...changeDeps(db.pool), watch },
+      create(SettleEffectRequestSchema, { ...about, made }),
+    );
   };
 
   test('prevents processing', async () => {

@@ -18,18 +18,18 @@ const stepRows = rowsOf<PlannedStep>({
 /** SQL: when the oldest request of a row was sent whose outcome is not known; see migration `0027_first_request`. */
 const OLDEST_REQUEST = 'case when asked_at is not null then coalesce(first_asked_at, asked_at) end';
 
-interface RequestAges {
-  readonly requestedMsAgo: number | null;
+interface Requested {
+  readonly askedAt: string | null;
   readonly oldestRequestMsAgo: number | null;
 }
 
-/** SQL: the columns of {@link RequestAges}. */
-const REQUEST_AGES = `extract(epoch from now() - asked_at)::float8 * 1000 as "requestedMsAgo",
+/** SQL: the columns of {@link Requested}. */
+const REQUESTED = `asked_at::text as "askedAt",
   extract(epoch from now() - ${OLDEST_REQUEST})::float8 * 1000 as "oldestRequestMsAgo"`;
 
-function agesOf(row: RequestAges | undefined) {
+function requestedOf(row: Requested | undefined) {
   return {
-    requestedMsAgo: row?.requestedMsAgo ?? undefined,
+    askedAt: row?.askedAt ?? undefined,
     oldestRequestMsAgo: row?.oldestRequestMsAgo ?? undefined,
   };
 }
@@ -46,7 +46,7 @@ export async function intendSteps(
 ): Promise<Step[]> {
   const { planned: steps, atPlan } = o;
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<RequestAges & { kind: EffectKind; key: string; done: boolean }>(
+  const { rows } = await tx.query<Requested & { kind: EffectKind; key: string; done: boolean }>(
     named(
       'processing-intend',
       sql`
@@ -54,19 +54,19 @@ insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amoun
 select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
 on conflict (shop_id, return_id, kind) do update
 set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, key, done_at is not null as done, ${raw(REQUEST_AGES)}`,
+returning kind, key, done_at is not null as done, ${raw(REQUESTED)}`,
     ),
   );
   const rowOf = new Map(rows.map((row) => [row.kind, row]));
   return steps.flatMap((step) => {
     const row = rowOf.get(step.kind);
-    return row && !row.done ? [{ ...step, key: row.key, ...atPlan, ...agesOf(row) }] : [];
+    return row && !row.done ? [{ ...step, key: row.key, ...atPlan, ...requestedOf(row) }] : [];
   });
 }
 
 /**
- * Records that a run will cancel the exchange order of a return, unless an earlier run recorded this. Also reads how
- * long ago the requests for the order and for its cancellation were sent.
+ * Records that a run will cancel the exchange order of a return, unless an earlier run recorded this. Also reads when
+ * the requests for the order and for its cancellation were sent.
  *
  * @returns the steps by kind.
  */
@@ -81,20 +81,20 @@ export async function intendCancellation(
 ): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
   const { exchange, cancellation, atPlan } = o;
   const { kind, key, amount, currency } = cancellation;
-  const { rows } = await tx.query<RequestAges & { kind: string; key: string }>({
+  const { rows } = await tx.query<Requested & { kind: string; key: string }>({
     name: 'cancellation-intend',
     text: `with intended as (
              insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
              values ($1, $2, $3, $4, $5, $6)
              on conflict (shop_id, return_id, kind) do nothing
            )
-           select kind, key, ${REQUEST_AGES}
+           select kind, key, ${REQUESTED}
              from processing_outcomes where shop_id = $1 and return_id = $2`,
     values: [of.shopId, of.returnId, kind, key, amount, currency],
   });
   const stepOf = (step: PlannedStep): Step => {
     const row = rows.find((one) => one.kind === step.kind);
-    return { ...step, key: row?.key ?? step.key, ...atPlan, ...agesOf(row) };
+    return { ...step, key: row?.key ?? step.key, ...atPlan, ...requestedOf(row) };
   };
   return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
 }

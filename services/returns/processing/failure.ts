@@ -61,7 +61,7 @@ export function requestedPauseMs(error: unknown): number | undefined {
  */
 export function hadNoEffect(error: unknown, step: RequestedStep | undefined): boolean {
   if (!step) return false;
-  const isFirst = step.requestedMsAgo === undefined;
+  const isFirst = step.askedAt === undefined;
   return isFinal(error) ? isFirst || step.isSearchReliable : isFirst && isUnsent(error);
 }
 

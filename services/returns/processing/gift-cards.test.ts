@@ -15,6 +15,7 @@ import {
   runDeps,
   runDue,
   triggersOf,
+  watch,
 } from '../../../test/kit/services/processing.ts';
 import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
@@ -85,7 +86,7 @@ describe('a shop that changes to external gift cards', () => {
       job,
     );
     for (const step of prepared.steps) {
-      await performStep({ pool: db.pool, job, prepared, step });
+      await performStep({ pool: db.pool, watch, job, prepared, step });
     }
     await endLeases(db.pool);
     await goExternal();

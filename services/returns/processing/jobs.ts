@@ -11,8 +11,8 @@ import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql
 import type { AdditionalDetails } from '../commerce/provider.ts';
 
 /**
- * Length of a lease. When a worker was killed, another one continues its job after this time. A live worker renews its
- * leases, so a call to the provider may take longer. Milliseconds.
+ * Length of a lease. When a worker was killed, another one continues its job after this time (`takeover.ts`). A live
+ * worker renews its leases, so a call to the provider may take longer. Milliseconds.
  */
 export const LEASE_MS = 3_000;
 
@@ -61,6 +61,12 @@ interface JobRow extends Omit<Job, 'token' | 'details' | 'actor' | 'failureReaso
 export const OPEN_JOB = "state in ('queued', 'running', 'cancelling')";
 const isOpen = raw(OPEN_JOB);
 
+/**
+ * SQL condition: a worker has the lease of an open job. A queued job has no token, or an old one of a process of the
+ * previous release. Its expiry alone does not end a lease, because the clock of the database may have been set.
+ */
+export const IS_LEASED = "(state in ('running', 'cancelling') and lease_token is not null)";
+
 /** Maximum number of concurrent jobs of one shop, over all processes. So a slow provider does not delay other shops. */
 export const MAX_JOBS_OF_SHOP = 4;
 /** Maximum number of due jobs that a claim considers. When all are of one shop, the next claim skips this shop. */
@@ -73,11 +79,11 @@ const LOOK_AT = 200;
 const jobsWithinLimit = sql`
   busy as (
     select shop_id, count(*) as jobs from processing_jobs
-     where state in ('running', 'cancelling') and lease_token is not null and due_at > now()
+     where ${raw(IS_LEASED)}
      group by shop_id
   ), oldest as (
     select shop_id, id, due_at from processing_jobs
-     where ${isOpen} and due_at <= now()
+     where ${isOpen} and not ${raw(IS_LEASED)} and due_at <= now()
        and shop_id not in (select shop_id from busy where jobs >= ${raw(MAX_JOBS_OF_SHOP)})
      order by due_at limit ${raw(LOOK_AT)}
   ), counted as (
@@ -86,10 +92,7 @@ const jobsWithinLimit = sql`
     window own as (partition by oldest.shop_id order by oldest.due_at, oldest.id)
   )`;
 
-/**
- * The leases of running jobs. A queued job has no token, or an old one of a process of the previous release. A
- * cancellation has the same state while it is queued and while it runs.
- */
+/** The leases of running jobs. A cancellation has the same state while it is queued and while it runs. */
 export const PROCESSING = createJobLease<Job>({
   table: 'processing_jobs',
   key: { shop_id: ({ shopId }) => shopId, id: ({ id }) => id },
@@ -101,19 +104,17 @@ export const PROCESSING = createJobLease<Job>({
     with ${jobsWithinLimit}
     select due.shop_id, due.id from processing_jobs due join counted using (shop_id, id)
      where counted.nth <= ${raw(MAX_JOBS_OF_SHOP)}
-       and due.${isOpen} and due.due_at <= now()
+       and due.${isOpen} and not ${raw(IS_LEASED)} and due.due_at <= now()
      order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
-  onClaim: sql`state = case job.state when 'cancelling' then 'cancelling' else 'running' end,
-    takeovers = job.takeovers
-      + (job.state in ('running', 'cancelling') and job.lease_token is not null)::integer`,
+  onClaim: raw("state = case job.state when 'cancelling' then 'cancelling' else 'running' end"),
   returning: sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
     job.source, job.actor, job.traceparent, job.failures, job.takeovers,
     job.state = 'cancelling' as "isCancellation"`,
 });
 
 /**
- * Claims up to `limit` due jobs: queued jobs, and running jobs whose lease has expired. A job that cannot be parsed, or
- * was taken over too often, gets a `failureReason`, so that the other jobs still run.
+ * Claims up to `limit` due jobs that no worker has. A job that cannot be parsed, or was taken over too often, gets a
+ * `failureReason`, so that the other jobs still run.
  */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
   return (await PROCESSING.claim<JobRow>(pool, limit)).map(jobOf);
@@ -132,14 +133,13 @@ function jobOf({ takeovers, ...row }: JobRow & Pick<Job, 'token'>): Job {
 }
 
 /**
- * Returns the time until the next job is due. The job is a retry, or a running job whose worker does not renew its
- * lease. Undefined when there is no job. Milliseconds.
+ * Returns the time until the next job that no worker has is due. Undefined when there is no job. Milliseconds.
  */
 export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
   const result = await db.query<{ ms: number | null }>({
     name: 'processing-next-due',
     text: `select extract(epoch from min(due_at) - now())::float8 * 1000 as ms
-           from processing_jobs where ${OPEN_JOB}`,
+           from processing_jobs where ${OPEN_JOB} and not ${IS_LEASED}`,
   });
   return onlyRow(result).ms ?? undefined;
 }
@@ -199,7 +199,8 @@ export function leaseLost(job: Job): LeaseLost {
 }
 
 const after = (pauseMs: Param): Sql => sql`now() + ${pauseMs}::float8 * interval '1 millisecond'`;
-const queued = (pauseMs: Param): Sql =>
+/** SQL of the assignments that queue a job, so that it is due after `pauseMs`. */
+export const queued = (pauseMs: Param): Sql =>
   sql`state = case state when 'cancelling' then 'cancelling' else 'queued' end, lease_token = null,
     due_at = ${after(pauseMs)}`;
 

@@ -100,7 +100,7 @@ test.each([3 * DAY_MS, -3 * DAY_MS])(
     const waiting = await newReturn(db.pool, shopId);
     const sound = await newReturn(db.pool, shopId);
     await commerce.failNext({ returnId: waiting.id, kind: 'passing', times: 1 });
-    const replica = await startReplica(db.url, { callMs: 0, retryS: 3_600, aheadMs });
+    const replica = await startReplica(db.url, { callMs: 0, retryS: 300, aheadMs });
     try {
       await requestProcessing(db.pool, waiting);
       await until(async () => (await failuresOf(waiting)) === 1);

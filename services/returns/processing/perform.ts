@@ -14,6 +14,7 @@ import {
   type MadeOrder,
   movesMoney,
 } from '../commerce/provider.ts';
+import type { RequestWatch } from '../commerce/request-watch.ts';
 import { findObstacleThere } from '../returnable.ts';
 import {
   recordEffect,
@@ -59,7 +60,10 @@ function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise
   return recordEffect(pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
 }
 
-export type PerformDeps = StepOfJob & { readonly pool: pg.Pool };
+export type PerformDeps = StepOfJob & {
+  readonly pool: pg.Pool;
+  readonly watch: RequestWatch;
+};
 
 /**
  * Finds the exchange order of a request with an unknown outcome, even when it has another amount. Undefined when it was
@@ -83,18 +87,19 @@ export async function findMadeOrder(o: PerformDeps): Promise<MadeOrder | undefin
 /** Finds the effect of an earlier request. Undefined when the step may be requested. @throws CommerceFailure */
 async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   const { commerce } = o.prepared;
-  const { requestedMsAgo, oldestRequestMsAgo } = o.step;
-  if (requestedMsAgo === undefined) return undefined;
+  const { askedAt, kind } = o.step;
+  if (askedAt === undefined) return undefined;
+  // Measured before the search: the search must be sent when the request can no longer arrive.
+  const { shopId, returnId } = o.job;
+  const seenMs = o.watch.seenMs({ shopId, returnId, kind, askedAt });
   const found = await commerce
     .find(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS))
     .catch(asPassing);
   if (found) return found;
-  if (requestedMsAgo >= commerce.settledAfterMs) {
-    return requireRepeatable(o, oldestRequestMsAgo ?? requestedMsAgo);
-  }
+  if (seenMs >= commerce.settledAfterMs) return requireRepeatable(o);
   // The earlier request may still be on its way. At a provider that forgets keys, a second one could have a second
   // effect.
-  const retryAfterMs = Math.min(commerce.settledAfterMs - requestedMsAgo, SEARCH_EVERY_MS);
+  const retryAfterMs = Math.min(commerce.settledAfterMs - seenMs, SEARCH_EVERY_MS);
   throw new CommerceFailure('passing', 'the outcome of the earlier request is not known yet', {
     retryAfterMs,
   });
@@ -102,11 +107,13 @@ async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
 
 /**
  * Requires that a repeated request cannot have a second effect. The oldest request decides, because any of the requests
- * may have been the one that made the effect. @throws CommerceFailure `final`, when it could. Then a person must check.
+ * may have been the one that made the effect. A negative age says that the clock of the database was set back, so that
+ * the real age is unknown. @throws CommerceFailure `final`, when it could. Then a person must check.
  */
-function requireRepeatable({ step, prepared }: PerformDeps, oldestMsAgo: number): undefined {
+function requireRepeatable({ step, prepared }: PerformDeps): undefined {
   const limitMs = prepared.commerce.repeatableForMs?.[step.kind];
-  if (limitMs === undefined || oldestMsAgo < limitMs) return undefined;
+  const ageMs = step.oldestRequestMsAgo ?? Number.POSITIVE_INFINITY;
+  if (limitMs === undefined || (ageMs >= 0 && ageMs < limitMs)) return undefined;
   const why =
     'the earlier request is too old to be repeated; say with `commerce settle` what it made';
   throw new CommerceFailure('final', why);
@@ -120,12 +127,14 @@ function asPassing(error: unknown): never {
 
 async function requestStep(o: PerformDeps): Promise<Effect> {
   const startedAt = performance.now();
+  const recordedAtMs = Date.now();
   if (!(await recordRequestedWithoutNews(o.pool, o.job, o.step))) {
     await inTransaction(o.pool, (tx) => commitRequest(tx, o));
   }
   // This process may have been suspended. Then another worker has the job, and may have published its failure.
   if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(o.job);
-  return o.prepared.commerce.create(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS));
+  const request = { ...effectRequest(o), recordedAtMs };
+  return o.prepared.commerce.create(request, AbortSignal.timeout(CALL_LIMIT_MS));
 }
 
 /**

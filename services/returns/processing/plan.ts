@@ -21,13 +21,13 @@ export interface PlannedStep {
 /** One effect that a run must request. */
 export interface Step extends PlannedStep {
   /**
-   * For a step that was requested of the provider and has no recorded result: how long ago, at the last time. Undefined
-   * when the step was not requested. Milliseconds.
+   * For a step that was requested of the provider and has no recorded result: when, at the last time, as in
+   * `OpenRequest`. Undefined when the step was not requested.
    */
-  readonly requestedMsAgo: number | undefined;
+  readonly askedAt: string | undefined;
   /**
-   * How long ago its oldest request was sent. Undefined when the step was not requested. A repeat does not renew it.
-   * Milliseconds.
+   * How long ago its oldest request was sent, by the clock of the database. Undefined when the step was not requested. A
+   * repeat does not renew it. Milliseconds.
    */
   readonly oldestRequestMsAgo: number | undefined;
   /**

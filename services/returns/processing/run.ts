@@ -9,6 +9,7 @@ import { inTransaction } from '../../platform/postgres.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
 import { type CommerceProvider, LedgerUnavailable } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
+import type { RequestWatch } from '../commerce/request-watch.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
@@ -36,6 +37,7 @@ export interface RunDeps {
   /** The pauses after transient failures of the provider. */
   readonly retryBackoff: Backoff;
   readonly providers: Providers;
+  readonly watch: RequestWatch;
 }
 
 /**
@@ -82,7 +84,7 @@ async function fulfil(
   job: Job,
   o: { readonly signal: AbortSignal; readonly progress: Progress },
 ): Promise<void> {
-  const { pool, store } = deps;
+  const { pool, store, watch } = deps;
   const { progress } = o;
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
   if (job.isCancellation) return cancelWithOrder(deps, job, progress);
@@ -94,7 +96,7 @@ async function fulfil(
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
     await requesting(progress, { step, commerce }, () =>
-      performStep({ pool, job, prepared: located, step }),
+      performStep({ pool, watch, job, prepared: located, step }),
     );
   }
   await closeReturn(store, { job, restockMode, giftCardsAreExternal, location });
@@ -120,7 +122,7 @@ async function requesting<T>(
  * @throws NotProcessable; CommerceFailure; LeaseLost.
  */
 async function cancelWithOrder(deps: RunDeps, job: Job, progress: Progress): Promise<void> {
-  const { pool } = deps;
+  const { pool, watch } = deps;
   const prepared = await prepareCancellation(deps, job);
   if (prepared) {
     const { commerce, steps } = prepared;
@@ -128,12 +130,13 @@ async function cancelWithOrder(deps: RunDeps, job: Job, progress: Progress): Pro
     const order = await requesting(
       progress,
       { step: exchange, commerce },
-      async () => prepared.order ?? (await findMadeOrder({ pool, job, prepared, step: exchange })),
+      async () =>
+        prepared.order ?? (await findMadeOrder({ pool, watch, job, prepared, step: exchange })),
     );
     if (order && !prepared.isOrderCancelled) {
       const cancelling = { ...prepared, orderToCancel: order };
       await requesting(progress, { step: cancellation, commerce }, () =>
-        performStep({ pool, job, prepared: cancelling, step: cancellation }),
+        performStep({ pool, watch, job, prepared: cancelling, step: cancellation }),
       );
     }
   }

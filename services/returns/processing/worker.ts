@@ -4,6 +4,7 @@ import type { Logger } from '../../platform/log.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { claimJobs, type Job, PROCESSING, untilNextDueMs } from './jobs.ts';
 import { JOBS_CHANNEL_PREFIX } from './queue.ts';
+import { startTakeover } from './takeover.ts';
 
 /** Maximum number of concurrent jobs of one process. Most of the time they wait for the commerce provider. */
 const CONCURRENCY = 24;
@@ -26,8 +27,8 @@ export interface ProcessingWorkerOptions {
 
 /**
  * Starts the worker. It claims due jobs, runs up to 24 of them concurrently, and renews their leases. It searches for
- * jobs when any process queues one, when a retry is due or a lease expires, every 5 s, and on `wake`. `stop` claims no
- * more jobs, and waits for the active jobs. These end after their current step.
+ * jobs when any process queues one, when a retry is due, every 5 s, and on `wake`. It also takes over the jobs of dead
+ * workers. `stop` claims no more jobs, and waits for the active jobs. These end after their current step.
  */
 export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
   const stopping = new AbortController();
@@ -68,6 +69,7 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       return Math.min(Math.max(MIN_REST_MS, Math.ceil(dueMs)), POLL_MS);
     },
   });
+  const takeover = startTakeover(o);
   const listener = listen({
     pool: o.pool,
     logger: o.logger,
@@ -79,7 +81,7 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
     wake: () => loop.wake(),
     async stop() {
       stopping.abort();
-      await Promise.all([loop.stop(), listener.stop()]);
+      await Promise.all([loop.stop(), takeover.stop(), listener.stop()]);
       await Promise.all(active);
     },
   };

@@ -15,9 +15,15 @@ import {
   type CommerceProvider,
   type EffectRequest,
 } from '../../../services/returns/commerce/provider.ts';
+import {
+  createRequestWatch,
+  type RequestWatch,
+  seeOpenRequests,
+} from '../../../services/returns/commerce/request-watch.ts';
 import { settleEffect } from '../../../services/returns/commerce/settle.ts';
 import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
+import type { ReturnRef } from '../../../services/returns/return-ref.ts';
 import { untilIdle } from '../postgres/until-idle.ts';
 import {
   actor,
@@ -102,16 +108,21 @@ interface Trial {
  * Requests processing and runs jobs until none is due. The second round retries the jobs that failed in the first, or
  * requests the cancellation.
  */
-async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void> {
+async function runOnce(
+  simulated: SimulatedProcess,
+  trial: Trial,
+  watch = createRequestWatch(),
+): Promise<void> {
   const pool = poolOf(simulated, trial.pool);
   const deps = {
     ...changeDeps(pool),
     providers: onlyProvider(commerceOf(simulated, trial.provider)),
     destinations: destinationsOf(simulated, destinations),
     retryBackoff: () => 0,
+    watch,
   };
   for (let round = 0; round < 2; round += 1) {
-    if (round > 0 && trial.scenario.cancelled) await requestCancellation(pool, trial.of);
+    if (round > 0 && trial.scenario.cancelled) await requestCancellation(pool, trial.of, watch);
     else await requestProcessing(pool, trial.of);
     for (let jobs = await claimJobs(pool, 1); jobs.length > 0; jobs = await claimJobs(pool, 1)) {
       await PROCESSING.renew(pool, jobs);
@@ -121,13 +132,17 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
 }
 
 /** A return that is still being processed is not cancelled, and neither is one that has ended. */
-async function requestCancellation(pool: pg.Pool, { shopId, id: returnId }: Return): Promise<void> {
+async function requestCancellation(
+  pool: pg.Pool,
+  { shopId, id: returnId }: Return,
+  watch: RequestWatch,
+): Promise<void> {
   const request = create(CancelReturnRequestSchema, { shopId, actor, returnId });
   try {
     await cancelReturn(storeOf(pool), request);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
-    await settleRefund(pool, { shopId, returnId });
+    await settleRefund(pool, { shopId, returnId }, watch);
   }
 }
 
@@ -137,19 +152,17 @@ async function requestCancellation(pool: pg.Pool, { shopId, id: returnId }: Retu
  */
 async function settleRefund(
   pool: pg.Pool,
-  { shopId, returnId }: { readonly shopId: bigint; readonly returnId: bigint },
+  { shopId, returnId }: ReturnRef,
+  watch: RequestWatch,
 ): Promise<void> {
-  await pool.query(
-    `update processing_outcomes set asked_at = asked_at - interval '3 minutes'
-      where shop_id = $1 and return_id = $2 and kind = 'refund' and done_at is null`,
-    [shopId, returnId],
-  );
   const request = { shopId, actor, returnId, kind: EffectKind.REFUND };
-  await settleEffect(changeDeps(pool), create(SettleEffectRequestSchema, request)).catch(
-    (error: unknown) => {
-      if (!(error instanceof DomainError)) throw error;
-    },
-  );
+  const hasPassed: RequestWatch = { seenMs: (open) => watch.seenMs(open) + 180_000 };
+  await settleEffect(
+    { ...changeDeps(pool), watch: hasPassed },
+    create(SettleEffectRequestSchema, request),
+  ).catch((error: unknown) => {
+    if (!(error instanceof DomainError)) throw error;
+  });
 }
 
 /** The provider, which makes and cancels exchange orders, and rejects everything else. */
@@ -170,6 +183,7 @@ function onlyExchanges(provider: CommerceProvider): CommerceProvider {
  * @throws Error when it is neither closed nor, as the scenario says, cancelled.
  */
 async function finish({ pool, provider, of, scenario }: Trial): Promise<void> {
+  const watch = createRequestWatch();
   for (let processes = 0; processes < MAX_PROCESSES; processes += 1) {
     const { rowCount } = await pool.query(
       'select from returns where shop_id = $1 and id = $2 and state = $3',
@@ -177,9 +191,10 @@ async function finish({ pool, provider, of, scenario }: Trial): Promise<void> {
     );
     if (rowCount === 1) return;
     // A request without an answer is not sent again before the provider would know its effect.
+    await seeOpenRequests(pool, watch);
     await sleep(provider.settledAfterMs);
     await endLeases(pool);
-    await runOnce(simulateProcess(undefined), { pool, provider, of, scenario });
+    await runOnce(simulateProcess(undefined), { pool, provider, of, scenario }, watch);
   }
   throw new Error(`the return has not ended after ${MAX_PROCESSES} processes`);
 }

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
+import { createRequestWatch } from '../../../services/returns/commerce/request-watch.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
 import { destinations, onlyProvider, silent } from '../services/processing.ts';
@@ -27,6 +28,7 @@ const commerce: CommerceProvider = {
 
 const retryBackoff = () => Number(retryS) * 1_000;
 const providers = onlyProvider(commerce);
-const deps = { ...changeDeps(pool), providers, destinations, retryBackoff };
+const watch = createRequestWatch();
+const deps = { ...changeDeps(pool), providers, destinations, retryBackoff, watch };
 startProcessingWorker({ pool, logger: silent, run: (job, signal) => runJob(deps, job, signal) });
 process.stdout.write('ready\n');

@@ -15,17 +15,29 @@ import {
   type SettingsSchema,
   UpdateSettingsRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { param, raw, sql, unnamed } from '../../../services/platform/sql.ts';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import type { CommerceProvider, EffectKind } from '../../../services/returns/commerce/provider.ts';
 import type { Providers } from '../../../services/returns/commerce/providers.ts';
+import {
+  createRequestWatch,
+  seeOpenRequests,
+} from '../../../services/returns/commerce/request-watch.ts';
 import type { Destinations } from '../../../services/returns/destinations.ts';
-import { claimJobs, type Job, OPEN_JOB } from '../../../services/returns/processing/jobs.ts';
+import {
+  claimJobs,
+  IS_LEASED,
+  type Job,
+  OPEN_JOB,
+  queued,
+} from '../../../services/returns/processing/jobs.ts';
 import { processReturn } from '../../../services/returns/processing/process.ts';
 import { type RunDeps, runJob } from '../../../services/returns/processing/run.ts';
 import { updateSettings } from '../../../services/returns/settings.ts';
 import { loadReturn } from '../../../services/returns/store/load.ts';
 import { submitReturn } from '../../../services/returns/submit/submit.ts';
 import { plainLine, returnRequest, type SubmissionPart, submission } from '../builders.ts';
+import { advanceClock } from '../clock.ts';
 import { changeDeps } from './return-stores.ts';
 
 // Shared by the tests of processing. Returns are made with the production code, and jobs run to their end.
@@ -117,7 +129,17 @@ export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
     destinations,
     retryBackoff: () => 0,
     providers: onlyProvider(commerce),
+    watch,
   };
+}
+
+/** The requests that this process has seen. */
+export const watch = createRequestWatch();
+
+/** Sees all open requests, and lets two minutes pass by the monotonic clock. */
+export async function passTwoMinutes(pool: pg.Pool): Promise<void> {
+  await seeOpenRequests(pool, watch);
+  advanceClock(121_000);
 }
 
 /** Every shop has this provider. */
@@ -153,9 +175,12 @@ export async function claimOne(pool: pg.Pool): Promise<Job> {
   return job;
 }
 
-/** Expires the leases of all running jobs, as if their workers had been killed. */
+/** Makes all open jobs due, and takes over the running ones, as if their workers had been killed. */
 export async function endLeases(pool: pg.Pool): Promise<void> {
-  await pool.query(`update processing_jobs set due_at = now() where ${OPEN_JOB}`);
+  await pool.query(
+    unnamed(sql`update processing_jobs set ${queued(param(0))},
+      takeovers = takeovers + (${raw(IS_LEASED)})::integer where ${raw(OPEN_JOB)}`),
+  );
 }
 
 export async function reload(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Return> {

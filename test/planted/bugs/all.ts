@@ -1,6 +1,7 @@
 import type { Bug } from '../bug.ts';
 import { amountBugs } from './amounts.ts';
 import { assistantBugs } from './assistants.ts';
+import { clockBugs } from './clock.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
 import { failoverBugs } from './failover.ts';
@@ -34,6 +35,7 @@ export const BUGS: readonly Bug[] = [
   ...amountBugs,
   ...inboundBugs,
   ...failoverBugs,
+  ...clockBugs,
   ...tokenBugs,
   ...assistantBugs,
 ];

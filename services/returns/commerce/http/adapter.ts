@@ -34,7 +34,7 @@ const USER_AGENT = 'Returns-Management-Service/1 (commerce)';
 const PROVIDER = 'http';
 /**
  * After this time, an effect that `effect.find` does not know was not made. An endpoint must show an effect within 60 s
- * of `webhook-timestamp`, or never make it. In addition, a request may wait some seconds before it is sent.
+ * of `webhook-timestamp`, or never make it. In addition, the clocks of endpoint and service may differ by some seconds.
  * Milliseconds.
  */
 const SETTLED_AFTER_MS = 75_000;
@@ -96,7 +96,7 @@ export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
 
 interface Sending<T extends RequestType> {
   readonly type: T;
-  readonly request: Pick<EffectRequest, 'shopId'> & { readonly key?: string };
+  readonly request: Pick<EffectRequest, 'shopId' | 'recordedAtMs'> & { readonly key?: string };
   readonly data: RequestData<T>;
   readonly signal: AbortSignal;
 }
@@ -105,7 +105,7 @@ async function send<T extends RequestType>(
   { client, url, keys, sandbox }: HttpCommerceOptions,
   { type, request, data, signal }: Sending<T>,
 ): Promise<Answer> {
-  const now = new Date();
+  const now = new Date(request.recordedAtMs ?? Date.now());
   const message: ProtocolRequest<T> = {
     type,
     version: PROTOCOL_VERSION,

@@ -1,0 +1,21 @@
+import type { Bug } from '../bug.ts';
+
+/** Bugs of what must hold whatever the clocks do. */
+export const clockBugs: readonly Bug[] = [
+  {
+    name: 'lease-ends-by-the-clock',
+    promise: "a step of the database's clock takes no job from a live worker",
+    file: 'services/returns/processing/takeover.ts',
+    find: 'const dead = watch.dead(rows, queriedMs);',
+    replace: 'const dead = rows.filter(({ endsInMs }) => endsInMs <= 0);',
+    tests: ['services/returns/processing/takeover.test.ts'],
+  },
+  {
+    name: 'settled-by-a-person-too-early',
+    promise: 'a person cannot say that nothing was made while the request may still arrive',
+    file: 'services/returns/commerce/settle.ts',
+    find: 'if (leftMs > 0) {',
+    replace: 'if (leftMs > ON_ITS_WAY_MS) {',
+    tests: ['services/returns/commerce/settle.test.ts'],
+  },
+];
