@@ -200,6 +200,11 @@ test.each<[method: string, params: unknown, text: string]>([
   ['ping', [], 'params must be an object; you sent a list with 0 entries.'],
   [
     'tools/list',
+    { _meta: { a: 1, progressToken: {} } },
+    'params._meta.progressToken has a wrong form; you sent an object.',
+  ],
+  [
+    'tools/list',
     { _meta: { 'io.modelcontextprotocol/clientInfo': { name: 5, version: '1' } } },
     'params._meta.io.modelcontextprotocol/clientInfo.name must be a text; you sent 5.',
   ],

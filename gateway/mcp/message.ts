@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import {
   CLIENT_CAPABILITIES_META_KEY,
   CLIENT_INFO_META_KEY,
+  RELATED_TASK_META_KEY,
   specTypeSchemas,
 } from '@modelcontextprotocol/server';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
@@ -149,6 +150,9 @@ const META: readonly (readonly [string, keyof typeof specTypeSchemas])[] = [
   [CLIENT_CAPABILITIES_META_KEY, 'ClientCapabilities'],
 ];
 
+/** The other values in `_meta` that the library checks. */
+const RULED_META: ReadonlySet<string> = new Set(['progressToken', RELATED_TASK_META_KEY]);
+
 /**
  * Returns the error response to a request whose parameters break the rules of the protocol. Without it, the MCP library
  * would respond with the issues of its schemas, and with the code of an internal error.
@@ -164,7 +168,11 @@ export function parametersError(message: object): HttpResponse | undefined {
       path: ['params', '_meta', key, ...path],
     })),
   );
-  const [issue] = [...issuesOf(name, message), ...envelope];
+  // Other values in `_meta` have no rules, and there may be thousands.
+  const known = Object.entries(meta).filter(([key]) => RULED_META.has(key));
+  const checked = { ...message, params: { ...params, _meta: Object.fromEntries(known) } };
+  const hasMeta = Object.keys(meta).length > 0;
+  const [issue] = [...issuesOf(name, hasMeta ? checked : message), ...envelope];
   if (!issue) return undefined;
   const text = `Invalid parameters: ${plainProblemOf(issue, message, 'the request')}`;
   const status = issue === envelope[0] ? 400 : 200;
