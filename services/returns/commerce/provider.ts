@@ -177,7 +177,10 @@ export interface FoundOrder {
   readonly name: string;
   /** The currencies of the shop and of the shopper's payment (ISO 4217). */
   readonly currencies: Both<string>;
-  /** What was paid for shipping, with its tax, and what of it the provider has not refunded. Undefined when unknown. */
+  /**
+   * What was paid for shipping, with its tax, and what of it the merchant has not refunded. Refunds that this service
+   * requested do not count. Undefined when unknown.
+   */
   readonly shipping?: { readonly paid: Both<bigint>; readonly left: Both<bigint> } | undefined;
   readonly lines: readonly FoundLine[];
 }

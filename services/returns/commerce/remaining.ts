@@ -145,20 +145,15 @@ function amountsIn(
   return currency === currencies[of] ? row[of].map((text) => minorOf(text, currency)) : undefined;
 }
 
-/** Returns what is left of the order's shipping: not refunded by the provider, and not in returns of this service. */
+/** Returns what is left of the order's shipping: neither refunded by the merchant, nor in returns of this service. */
 export function shippingLeft(
   { shipping, currencies }: FoundOrder,
   elsewhere: Elsewhere,
 ): Both<bigint> {
   return inBoth((side) => {
-    if (!shipping) return 0n;
-    const here = elsewhere.reduce(
-      (sum, row) => sum + (amountsIn(row, side, currencies)?.[3] ?? 0n),
-      0n,
-    );
-    const [there, left] = [shipping.left[side], shipping.paid[side] - here];
-    const least = left < there ? left : there;
-    return least > 0n ? least : 0n;
+    const here = elsewhere.map((row) => amountsIn(row, side, currencies)?.[3] ?? 0n);
+    const left = here.reduce((rest, amount) => rest - amount, shipping?.left[side] ?? 0n);
+    return left > 0n ? left : 0n;
   });
 }
 

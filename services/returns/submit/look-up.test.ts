@@ -1,11 +1,20 @@
+import { create } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { returnRequest, type SubmissionPart, submission } from '../../../test/kit/builders.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { destinations, newShop, onlyProvider } from '../../../test/kit/services/processing.ts';
+import { raced } from '../../../test/kit/postgres/raced.ts';
+import {
+  actor,
+  destinations,
+  newShop,
+  onlyProvider,
+} from '../../../test/kit/services/processing.ts';
 import { changeDeps } from '../../../test/kit/services/return-stores.ts';
+import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure, type CommerceProvider, type FoundOrder } from '../commerce/provider.ts';
 import { submitReturn } from './submit.ts';
@@ -139,6 +148,67 @@ describe('a submission with the name of its order', () => {
     await submit({ lines: [{ providerLineItemId: 9001n, quantity: 2 }] });
     const second = submit({ lines: [{ providerLineItemId: 9001n, quantity: 1 }] });
     await expect(second).rejects.toMatchObject({ reason: ErrorReason.ORDERED_QUANTITY_EXCEEDED });
+  });
+});
+
+describe('several returns of one order line', () => {
+  const three = {
+    ...ORDER,
+    lines: [
+      {
+        ...mug,
+        returnable: 3,
+        paid: {
+          shop: { price: 2_000n, discount: 0n, tax: 0n },
+          presentment: { price: 3_100n, discount: 0n, tax: 0n },
+        },
+        left: { units: 3 },
+      },
+    ],
+    shipping: {
+      paid: { shop: 500n, presentment: 775n },
+      left: { shop: 500n, presentment: 775n },
+    },
+  };
+  const units = (quantity: number, more = {}) =>
+    submit(
+      { lines: [{ providerLineItemId: 9001n, quantity, ...more }] },
+      withOrder(async () => three),
+    );
+
+  test('at the same time have shares that add up', async () => {
+    const first = await units(1);
+    await cancelReturn(
+      changeDeps(db.pool).store,
+      create(CancelReturnRequestSchema, { shopId, actor, returnId: first.return.id }),
+    );
+    const lock = {
+      text: 'select from orders where shop_id = $1 for no key update',
+      values: [shopId],
+    };
+    const made = await raced(db.pool, lock, [() => units(2), () => units(1)]);
+    expect(made).toMatchObject([
+      { return: { totals: { refund: '13.33' }, presentmentTotals: { refund: '2066' } } },
+      { return: { totals: { refund: '6.67' }, presentmentTotals: { refund: '1034' } } },
+    ]);
+  });
+
+  test('refund at most what is left of the shipping', async () => {
+    const shipping = (amount: string) => ({
+      refundShipping: { shop: amount, presentment: '310' },
+    });
+    expect((await units(1, shipping('3.00'))).return.totals?.refund).toBe('9.66');
+    await expect(units(1, shipping('2.01'))).rejects.toMatchObject(
+      refused('lines[0].refund_shipping'),
+    );
+    expect((await units(1, shipping('2.00'))).return.totals?.refund).toBe('8.67');
+  });
+
+  test('of which one has all units leave none for another', async () => {
+    await units(3);
+    await expect(units(1)).rejects.toMatchObject({
+      reason: ErrorReason.ORDERED_QUANTITY_EXCEEDED,
+    });
   });
 });
 

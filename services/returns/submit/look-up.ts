@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { AmountSchema } from '../../../proto/gen/rms/common/v1/money_pb.ts';
+import { type Amount, AmountSchema } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import {
   type LineInput,
   LineInputSchema,
@@ -53,6 +53,7 @@ export function lookedUp(
     },
     currency: currencies.shop,
     presentmentCurrency: currencies.presentment,
+    ...(found.shipping && { orderShipping: amountIn(found.shipping.left, currencies) }),
     lines: linesOf(request, found, elsewhere),
   };
 }
@@ -140,6 +141,13 @@ function completed(line: LineInput, left: LineLeft, { currencies }: FoundOrder):
   };
 }
 
+function amountIn(minor: Both<bigint>, currencies: Both<string>): Amount {
+  return create(
+    AmountSchema,
+    inBoth((side) => formatAmount(minor[side], currencies[side])),
+  );
+}
+
 /** Cuts a text, because a provider may have a longer one than a line item may have. */
 function shortened(text: string): string {
   return [...text].slice(0, SHORT_TEXT_MAX).join('');
@@ -156,9 +164,9 @@ function amountsOf(
 ) {
   const share = inBoth((side) => shareOf({ units, value: valueLeft[side] }, quantity));
   const amount = (read: (value: LineValue) => bigint) =>
-    create(
-      AmountSchema,
-      inBoth((side) => formatAmount(read(share[side]), currencies[side])),
+    amountIn(
+      inBoth((side) => read(share[side])),
+      currencies,
     );
   return {
     price: amount(({ price }) => price),

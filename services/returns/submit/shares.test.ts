@@ -8,9 +8,11 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createEndpoint } from '../../../deploy/local/commerce/endpoint.ts';
 import { type Ledger, openLedger } from '../../../deploy/local/commerce/ledger.ts';
-import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { Outcome, type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { returnRequest, submission } from '../../../test/kit/builders.ts';
+import { type ShopifyBench, startShopifyBench } from '../../../test/kit/commerce/shopify/bench.ts';
+import { SHOP_CURRENCY, type ShopOrder } from '../../../test/kit/commerce/shopify/shop.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
@@ -29,13 +31,14 @@ import { cancelReturn } from '../cancel.ts';
 import { createHttpCommerce } from '../commerce/http/adapter.ts';
 import { type CommerceClient, createCommerceClient } from '../commerce/http/client.ts';
 import type { AnsweredOrder } from '../commerce/http/order.ts';
+import type { CommerceProvider } from '../commerce/provider.ts';
 import { submitReturn } from './submit.ts';
 
 // Any order, split into any returns, refunds exactly what was paid for it.
 
-/** With 0, 2, 3 and 4 decimals. */
-const currency = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF');
-/** Minor units that were paid for a line, what of it is tax, and the discount. */
+type Fate = 'closed' | 'open' | 'cancelled';
+
+/** Minor units that were paid for a line, the tax in them, and the discount. */
 const amounts = fc
   .record({
     total: fc.bigInt(0n, 100_000n),
@@ -50,74 +53,137 @@ const lineOf = (isSame: boolean) =>
       ? amounts.map((shop) => ({ shop, presentment: shop }))
       : fc.record({ shop: amounts, presentment: amounts }),
   });
-const anOrder = fc.record({ shop: currency, presentment: currency }).chain((currencies) =>
-  fc.record({
-    currencies: fc.constant(currencies),
-    /** Whether the shop shows prices with tax. */
-    taxIncluded: fc.boolean(),
-    lines: fc.array(lineOf(currencies.shop === currencies.presentment), {
-      minLength: 1,
-      maxLength: 3,
-    }),
-    /** For each return, how many units of each line it wants, and whether it is cancelled. */
-    returns: fc.array(
-      fc.record({
-        units: fc.array(fc.nat(3), { minLength: 3, maxLength: 3 }),
-        isCancelled: fc.boolean(),
+const orderIn = (shop: fc.Arbitrary<string>, presentment: fc.Arbitrary<string>) =>
+  fc.record({ shop, presentment }).chain((currencies) =>
+    fc.record({
+      currencies: fc.constant(currencies),
+      /** Whether the shop shows prices with tax. */
+      taxIncluded: fc.boolean(),
+      lines: fc.array(lineOf(currencies.shop === currencies.presentment), {
+        minLength: 1,
+        maxLength: 3,
       }),
-      { maxLength: 5 },
-    ),
-  }),
-);
-type AnOrder = typeof anOrder extends fc.Arbitrary<infer T> ? T : never;
+      /** For each return, how many units of each line it wants, and what becomes of it. */
+      returns: fc.array(
+        fc.record({
+          units: fc.array(fc.nat(3), { minLength: 3, maxLength: 3 }),
+          fate: fc.constantFrom<Fate>('closed', 'open', 'cancelled'),
+        }),
+        { maxLength: 5 },
+      ),
+    }),
+  );
+type AnOrder = ReturnType<typeof orderIn> extends fc.Arbitrary<infer T> ? T : never;
 
-/** The order as a merchant's platform answers it. */
+/** A platform on which the order is bought and refunded. */
+interface Platform {
+  readonly commerce: CommerceProvider;
+  /** Places an order with this id and the name `#<id>`. Its lines have the ids `<id>0`, `<id>1` and so on. */
+  readonly place: (id: number, order: AnOrder) => void;
+  /** Amounts that were refunded for an order, in its presentment currency. */
+  readonly refunds: (id: number) => readonly string[];
+}
+
+/** The order as a merchant's endpoint answers it. */
 function answered(id: number, { currencies, taxIncluded, lines }: AnOrder): AnsweredOrder {
-  const both = (read: (side: keyof Both<string>) => bigint) =>
-    inBoth((side) => formatAmount(read(side), currencies[side]));
   return {
     id,
     name: `#${id}`,
     currency: currencies.shop,
     presentment_currency: currencies.presentment,
-    lines: lines.map(({ quantity, amounts: of }, n) => ({
-      line_item_id: id * 10 + n,
-      title: `Line ${n}`,
-      quantity,
-      returnable: quantity,
-      paid: {
-        total: both((side) => of[side].total),
-        discount: both((side) => of[side].discount),
-        tax: both((side) => of[side].tax),
-        gross: both((side) => {
-          const { total, discount, tax } = of[side];
-          return total + discount - (taxIncluded ? 0n : tax);
-        }),
-      },
-    })),
+    lines: lines.map(({ quantity, amounts: of }, n) => {
+      const both = (read: (side: keyof Both<string>) => bigint) =>
+        inBoth((side) => formatAmount(read(side), currencies[side]));
+      return {
+        line_item_id: id * 10 + n,
+        title: `Line ${n}`,
+        quantity,
+        returnable: quantity,
+        paid: {
+          total: both((side) => of[side].total),
+          discount: both((side) => of[side].discount),
+          tax: both((side) => of[side].tax),
+          gross: both((side) => grossOf(of[side], taxIncluded)),
+        },
+      };
+    }),
   };
 }
 
-const orders: AnsweredOrder[] = [];
+/** The price before discounts, in a shop that shows prices with tax or without. */
+function grossOf(
+  { total, discount, tax }: AnOrder['lines'][number]['amounts']['shop'],
+  taxIncluded: boolean,
+): bigint {
+  return total + discount - (taxIncluded ? 0n : tax);
+}
+
+/** The order as Shopify has it: the price of a line is that of one unit, times the units. */
+function atShopify(id: number, { currencies, taxIncluded, lines }: AnOrder): ShopOrder {
+  const total = lines.reduce((sum, line) => sum + line.amounts.presentment.total, 0n);
+  return {
+    id: BigInt(id),
+    name: `#${id}`,
+    currency: currencies.presentment,
+    paid: formatAmount(total, currencies.presentment),
+    customerId: undefined,
+    taxesIncluded: taxIncluded,
+    lines: lines.map(({ quantity, amounts: of }, n) => {
+      const text = (read: (side: keyof Both<string>) => bigint) =>
+        inBoth((side) => formatAmount(read(side), currencies[side]));
+      const unit = (side: keyof Both<string>) => {
+        const gross = grossOf(of[side], taxIncluded);
+        return (gross + BigInt(quantity) - 1n) / BigInt(quantity);
+      };
+      const more = (side: keyof Both<string>) =>
+        unit(side) * BigInt(quantity) - grossOf(of[side], taxIncluded);
+      const price = text(unit);
+      return {
+        id: BigInt(id * 10 + n),
+        sku: `SKU-${n}`,
+        quantity,
+        price: price.presentment,
+        shopPrice: price.shop,
+        discounts: [text((side) => of[side].discount), text(more)],
+        taxes: [text((side) => of[side].tax)],
+      };
+    }),
+  };
+}
+
 let db: TestDatabase;
 let folder: string;
 let ledger: Ledger;
 let server: Server;
 let client: CommerceClient;
-let url: string;
-const secret = newSecret();
+let endpoint: Platform;
+let shopify: ShopifyBench;
+let orders = 0;
 beforeAll(async () => {
   db = await createTestDatabase('returns');
   folder = mkdtempSync(join(tmpdir(), 'rms-shares-'));
   ledger = openLedger(join(folder, 'ledger.jsonl'));
-  server = createEndpoint({ secrets: [secret], ledger, orders }).listen(0, '127.0.0.1');
+  const secret = newSecret();
+  const placed: AnsweredOrder[] = [];
+  server = createEndpoint({ secrets: [secret], ledger, orders: placed }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
   client = createCommerceClient({
     policy: { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] },
   });
+  endpoint = {
+    commerce: createHttpCommerce({ client, url, keys: [signingKeyOf(secret)], sandbox: false }),
+    place: (id, order) => void placed.push(answered(id, order)),
+    refunds: (id) =>
+      ledger
+        .all()
+        .filter(({ data }) => (data as { order: { id: number } }).order.id === id)
+        .map(({ amount }) => amount ?? ''),
+  };
+  shopify = await startShopifyBench();
 });
 afterAll(async () => {
+  await shopify.stop();
   await client.close();
   server.closeAllConnections();
   server.close();
@@ -127,60 +193,80 @@ afterAll(async () => {
 });
 
 /** Refunds all of an order, split into its returns, the last of which has the rest. */
-async function refundAll(order: AnOrder): Promise<void> {
-  const id = orders.length + 1;
-  orders.push(answered(id, order));
+async function refundAll(order: AnOrder, { commerce, place, refunds }: Platform): Promise<void> {
+  const id = ++orders;
+  place(id, order);
   const shopId = await newShop(db.pool, { currency: order.currencies.shop });
-  const commerce = createHttpCommerce({
-    client,
-    url,
-    keys: [signingKeyOf(secret)],
-    sandbox: false,
-  });
   const deps = { ...changeDeps(db.pool), destinations, providers: onlyProvider(commerce) };
   const left = order.lines.map(({ quantity }) => quantity);
-  const refunded = { shop: 0n, presentment: 0n };
   const paid = inBoth((side) =>
     order.lines.reduce((sum, line) => sum + line.amounts[side].total, 0n),
   );
+  const made: Return[] = [];
 
-  const refund = async (units: readonly number[], isCancelled: boolean) => {
+  const submit = async (units: readonly number[], fate: Fate) => {
     const lines = units.flatMap((quantity, n) =>
       quantity > 0 ? [{ providerLineItemId: BigInt(id * 10 + n), quantity }] : [],
     );
     const byName = { order: { name: `#${id}` }, currency: '', outcome: Outcome.REFUND, lines };
-    const request = submission(returnRequest(shopId, byName));
-    const { return: made } = await submitReturn(deps, request);
-    if (isCancelled) {
-      await cancelReturn(
-        deps.store,
-        create(CancelReturnRequestSchema, { shopId, actor, returnId: made.id }),
-      );
+    const submitted = await submitReturn(deps, submission(returnRequest(shopId, byName)));
+    const { id: returnId } = submitted.return;
+    if (fate === 'cancelled') {
+      const cancel = create(CancelReturnRequestSchema, { shopId, actor, returnId });
+      await cancelReturn(deps.store, cancel);
       return;
     }
-    await requestProcessing(db.pool, made);
-    await runDue(runDeps(db.pool, commerce));
-    expect((await reload(db.pool, made)).state).toBe(ReturnState.CLOSED);
-    refunded.shop += minorOf(made.totals?.refund ?? '', made.currency);
-    refunded.presentment += minorOf(made.presentmentTotals?.refund ?? '', made.presentmentCurrency);
-    expect(refunded.shop <= paid.shop && refunded.presentment <= paid.presentment).toBe(true);
+    if (fate === 'closed') await process(submitted.return);
+    made.push(submitted.return);
     for (const [n, count] of units.entries()) left[n] = (left[n] ?? 0) - count;
   };
+  const process = async (one: Return) => {
+    await requestProcessing(db.pool, one);
+    await runDue(runDeps(db.pool, commerce));
+    expect((await reload(db.pool, one)).state).toBe(ReturnState.CLOSED);
+  };
 
-  for (const { units, isCancelled } of order.returns) {
+  for (const { units, fate } of order.returns) {
     const wanted = left.map((most, n) => Math.min(most, units[n] ?? 0));
-    if (wanted.some((count) => count > 0)) await refund(wanted, isCancelled);
+    if (wanted.some((count) => count > 0)) await submit(wanted, fate);
   }
-  if (left.some((count) => count > 0)) await refund(left, false);
+  if (left.some((count) => count > 0)) await submit(left, 'closed');
+  for (const one of made) {
+    if ((await reload(db.pool, one)).state !== ReturnState.CLOSED) await process(one);
+  }
+  const refunded = inBoth((side) =>
+    made.reduce((sum, one) => {
+      const totals = side === 'shop' ? one.totals : one.presentmentTotals;
+      return sum + minorOf(totals?.refund ?? '', order.currencies[side]);
+    }, 0n),
+  );
   expect(refunded).toEqual(paid);
-  const moved = ledger.all().filter((one) => one.shop_id === Number(shopId));
-  const atPlatform = moved.map(({ amount }) => minorOf(amount ?? '', order.currencies.presentment));
-  expect(atPlatform.reduce((sum, minor) => sum + minor, 0n)).toBe(paid.presentment);
+  const there = refunds(id).map((amount) => minorOf(amount, order.currencies.presentment));
+  expect(there.reduce((sum, minor) => sum + minor, 0n)).toBe(paid.presentment);
 }
 
+// With 0, 2, 3 and 4 decimals.
+const anyCurrency = fc.constantFrom('JPY', 'USD', 'KWD', 'CLF');
+
 test('the refunds of an order add up to what was paid, however it is split into returns', async () => {
-  await fc.assert(fc.asyncProperty(anOrder, refundAll), {
-    numRuns: 25,
-    interruptAfterTimeLimit: 240_000,
-  });
+  const property = fc.asyncProperty(orderIn(anyCurrency, anyCurrency), (order) =>
+    refundAll(order, endpoint),
+  );
+  await fc.assert(property, { numRuns: 25 });
+}, 300_000);
+
+test('the refunds of an order at Shopify add up to what was paid, too', async () => {
+  const presentment = fc.constantFrom('JPY', 'GBP', 'USD', 'KWD');
+  const platform: Platform = {
+    commerce: shopify.commerce(),
+    place: (id, order) => void shopify.shop.orders.set(BigInt(id), atShopify(id, order)),
+    refunds: (id) =>
+      shopify.shop.refunds
+        .filter(({ orderId }) => orderId === BigInt(id))
+        .map(({ amount }) => amount),
+  };
+  const property = fc.asyncProperty(orderIn(fc.constant(SHOP_CURRENCY), presentment), (order) =>
+    refundAll(order, platform),
+  );
+  await fc.assert(property, { numRuns: 25 });
 }, 300_000);

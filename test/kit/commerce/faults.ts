@@ -31,6 +31,8 @@ export const FAULTS = [
   'answers an unknown order with 404',
   'answers orders with two decimals',
   'answers more returnable units than ordered',
+  'answers a price that contradicts the totals',
+  'answers totals without the tax',
   'answers HTML',
   'has two decimals for every currency',
   'answers 500 after the effect',

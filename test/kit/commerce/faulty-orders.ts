@@ -13,6 +13,10 @@ const FOUND_ORDER = {
       sku: 'MUG-1',
       quantity: 2,
       returnable: 1,
+      paid: {
+        gross: { shop: '18.00', presentment: '2790' },
+        tax: { shop: '2.00', presentment: '310' },
+      },
       unit_price: { shop: '10.00', presentment: '1550' },
     },
   ],
@@ -32,6 +36,11 @@ export function orderOf(is: Is, name: string): readonly [status: number, json: o
   const [line] = FOUND_ORDER.lines;
   const presentment = is('answers orders with two decimals') ? '1550.50' : '1550';
   const returnable = is('answers more returnable units than ordered') ? 3 : line.returnable;
-  const lines = [{ ...line, returnable, unit_price: { ...line.unit_price, presentment } }];
+  const shop = is('answers a price that contradicts the totals') ? '9.00' : '10.00';
+  const total = is('answers totals without the tax')
+    ? { shop: '18.01', presentment: '2790' }
+    : { shop: '20.00', presentment: '3100' };
+  const paid = { ...line.paid, total };
+  const lines = [{ ...line, returnable, paid, unit_price: { shop, presentment } }];
   return [200, { order: { ...FOUND_ORDER, lines } }];
 }

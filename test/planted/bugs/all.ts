@@ -7,6 +7,7 @@ import { edgeBugs } from './edge.ts';
 import { failoverBugs } from './failover.ts';
 import { inboundBugs } from './inbound.ts';
 import { jobBugs } from './jobs.ts';
+import { lookUpBugs } from './look-up.ts';
 import { matchingBugs } from './matching.ts';
 import { outboxBugs } from './outbox.ts';
 import { recordingBugs } from './recording.ts';
@@ -33,6 +34,7 @@ export const BUGS: readonly Bug[] = [
   ...ruleBugs,
   ...unitBugs,
   ...amountBugs,
+  ...lookUpBugs,
   ...inboundBugs,
   ...failoverBugs,
   ...clockBugs,

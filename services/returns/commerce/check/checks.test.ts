@@ -103,6 +103,16 @@ describe('the check of an endpoint', () => {
       'line 9001: 3 of 2 units are returnable',
     ],
     [
+      'answers a price that contradicts the totals',
+      Check.ORDER_FIND,
+      'line 9001: unit_price 9.00 GBP contradicts paid.total 20.00 for 2 units',
+    ],
+    [
+      'answers totals without the tax',
+      Check.ORDER_FIND,
+      'line 9001: paid.total 18.01 GBP is not gross - discount + tax',
+    ],
+    [
       'has two decimals for every currency',
       Check.MONEY,
       'requested were 1550 JPY, answered 1550.00 JPY; use decimals',

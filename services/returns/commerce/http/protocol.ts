@@ -235,7 +235,11 @@ export const orderAnswer = z.object({
       shipping: z
         .object({
           paid: both.describe('What the shopper paid for shipping, with tax'),
-          left: both.optional().describe('What of it was not refunded. Absent: all of it'),
+          left: both
+            .optional()
+            .describe(
+              'What of it was not refunded, apart from refunds at our request. Absent: all of it',
+            ),
         })
         .optional()
         .describe('Absent: unknown'),

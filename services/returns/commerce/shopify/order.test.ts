@@ -7,6 +7,13 @@ import {
   TOKEN,
 } from '../../../../test/kit/commerce/shopify/example-shop.ts';
 import { type ShopifyServer, startShopify } from '../../../../test/kit/commerce/shopify/server.ts';
+import type {
+  MadeRefund,
+  Shop,
+  ShopLine,
+  ShopOrder,
+} from '../../../../test/kit/commerce/shopify/shop.ts';
+import type { LineValue } from '../../../platform/line-value.ts';
 import { createShopifyClient, type ShopifyClient } from './client.ts';
 import { findOrder } from './order.ts';
 
@@ -16,8 +23,10 @@ const find = (name: string) => findOrder(client, shop, { name, signal: never });
 
 let server: ShopifyServer;
 let client: ShopifyClient;
+let bought: Shop;
 beforeEach(async () => {
-  server = await startShopify({ shop: exampleShop(), token: TOKEN });
+  bought = exampleShop();
+  server = await startShopify({ shop: bought, token: TOKEN });
   client = createShopifyClient({ policy: POLICY, origin: server.origin });
 });
 afterEach(async () => {
@@ -43,10 +52,112 @@ test('an order has its lines, and their prices in both currencies', async () => 
           shop: { price: 2_000n, discount: 0n, tax: 0n },
           presentment: { price: 3_100n, discount: 0n, tax: 0n },
         },
-        left: { units: 2 },
+        left: { units: 2, totals: { shop: 2_000n, presentment: 3_100n } },
+        refunds: [],
       },
     ],
+    shipping: { paid: { shop: 0n, presentment: 0n }, left: { shop: 0n, presentment: 0n } },
   });
+});
+
+const bothWith = (paid: LineValue) => ({ shop: paid, presentment: paid });
+const same = (amount: string) => ({ shop: amount, presentment: amount });
+const bothOf = (minor: bigint) => ({ shop: minor, presentment: minor });
+/** Orders in the currency of the shop, with 3 units for 30.00. */
+const MUGS: ShopLine = { id: 9001n, sku: 'MUG', quantity: 3, price: '10.00', shopPrice: '10.00' };
+const order = (more: Partial<ShopOrder>): ShopOrder => ({
+  id: 445n,
+  name: '#1001',
+  currency: 'GBP',
+  paid: '1000.00',
+  customerId: undefined,
+  lines: [{ ...MUGS, taxes: [] }],
+  ...more,
+});
+const refundOf = (more: Partial<MadeRefund>): MadeRefund => ({
+  id: 7n,
+  orderId: 445n,
+  note: 'Sorry',
+  amount: '10.00',
+  currency: 'GBP',
+  createdAt: new Date(),
+  shownAt: 0,
+  gateway: 'shopify_payments',
+  lines: [{ id: 9001n, quantity: 1 }],
+  status: 'SUCCESS',
+  ...more,
+});
+async function found(more: Partial<ShopOrder>, refunds: readonly MadeRefund[] = []) {
+  bought.orders.set(445n, order(more));
+  bought.refunds.push(...refunds);
+  const read = await find('#1001');
+  const [line] = read?.lines ?? [];
+  if (!read || !line) throw new Error('no order');
+  return { ...line, shipping: read.shipping };
+}
+
+test.each([
+  ['added to prices', false, { price: 3_000n, discount: 500n, tax: 206n }],
+  ['included in prices', true, { price: 2_794n, discount: 500n, tax: 206n }],
+])('taxes that are %s are paid once, after all discounts', async (_, taxesIncluded, paid) => {
+  const discounts = [same('3.00'), same('2.00')];
+  const taxes = [same('1.56'), same('0.50')];
+  const line = await found({ taxesIncluded, lines: [{ ...MUGS, discounts, taxes }] });
+  expect(line.paid).toEqual(bothWith(paid));
+});
+
+test.each([
+  [false, { price: 3_000n, discount: 0n, tax: 400n }],
+  [true, { price: 2_600n, discount: 0n, tax: 400n }],
+])('duties count as tax (included in prices: %j)', async (dutiesIncluded, paid) => {
+  const duties = [same('4.00')];
+  const line = await found({ dutiesIncluded, lines: [{ ...MUGS, taxes: [], duties }] });
+  expect(line.paid).toEqual(bothWith(paid));
+});
+
+test.each<[string, Partial<ShopLine>, number]>([
+  ['shipped goods', {}, 3],
+  ['goods of which one was not shipped', { unfulfilled: 1 }, 2],
+  ['goods that were not shipped', { unfulfilled: 3 }, 0],
+  ['gift cards', { kind: 'gift card' }, 0],
+  ['tips', { kind: 'tip' }, 0],
+])('of %s, the units that may come back', async (_, more, returnable) => {
+  const line = await found({ lines: [{ ...MUGS, taxes: [], ...more }] });
+  expect(line).toMatchObject({ returnable, quantity: 3, left: { units: 3 } });
+});
+
+test('units and amounts that the merchant refunded are not left', async () => {
+  const taxed = { ...MUGS, quantity: 3, discounts: [same('10.00')], taxes: [same('4.00')] };
+  const line = await found({ lines: [taxed] }, [refundOf({})]);
+  // One unit: 6.67 and 1.33 tax, of 24.00.
+  expect(line).toMatchObject({ returnable: 2, refunds: [] });
+  expect(line.left).toEqual({ units: 2, totals: bothOf(1_600n) });
+});
+
+test('a refund that this service requested has its key', async () => {
+  const line = await found({}, [refundOf({ note: 'Return 8 (rms:return:8:refund)' })]);
+  expect(line.left).toEqual({ units: 2, totals: bothOf(2_000n) });
+  expect(line.refunds).toEqual([{ key: 'rms:return:8:refund', units: 1, value: bothOf(1_000n) }]);
+});
+
+test.each([
+  [false, 600n, 480n],
+  [true, 500n, 400n],
+])(
+  'shipping has its tax (included: %j), and what was refunded is not left',
+  async (taxesIncluded, paid, left) => {
+    const shipping = { price: same('5.00'), tax: same('1.00') };
+    const refunded = { price: same('1.00'), tax: same('0.20') };
+    const line = await found({ taxesIncluded, shipping }, [
+      refundOf({ lines: [], shipping: refunded }),
+    ]);
+    expect(line.shipping).toEqual({ paid: bothOf(paid), left: bothOf(left) });
+  },
+);
+
+test('an order with more refunds than are read is rejected', async () => {
+  const refunds = Array.from({ length: 21 }, (__, n) => refundOf({ id: BigInt(n + 1), lines: [] }));
+  await expect(found({}, refunds)).rejects.toMatchObject({ kind: 'final' });
 });
 
 test.each(['#100', '#1002', '" OR name:#1001', ''])('there is no order %j', async (name) => {

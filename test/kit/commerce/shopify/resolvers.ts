@@ -28,7 +28,9 @@ import {
 const read = (name: string) => readFileSync(new URL(`schema/${name}`, import.meta.url), 'utf8');
 
 /** The part of Shopify's schema that is in use. */
-export const schema = buildSchema(read('queries.graphql') + read('mutations.graphql'));
+export const schema = buildSchema(
+  ['queries', 'orders', 'mutations'].map((name) => read(`${name}.graphql`)).join('\n'),
+);
 
 interface MoneyInput {
   readonly amount: string;
@@ -101,7 +103,7 @@ function queriesOf(shop: Shop) {
     location: () => (shop.locations[0] === undefined ? null : locationView(shop.locations[0])),
     refund({ id }: { id: string }) {
       const found = shop.refunds.find((refund) => refund.id === numberOf(id));
-      return found ? refundView(found) : null;
+      return found ? refundView(shop, found) : null;
     },
     draftOrder({ id }: { id: string }) {
       const found = shop.drafts.find((draft) => draft.id === numberOf(id));
@@ -154,7 +156,7 @@ function mutationsOf(shop: Shop, o: ResolverOptions) {
           status: 'SUCCESS',
         };
         shop.refunds.push(refund);
-        return { refund: refundView(refund), userErrors: [] };
+        return { refund: refundView(shop, refund), userErrors: [] };
       });
     },
     giftCardCreate({ input }: { input: GiftCardInput }) {

@@ -1,4 +1,4 @@
-import { minorOf } from '../../../../services/platform/money.ts';
+import { type Both, minorOf } from '../../../../services/platform/money.ts';
 
 /** The payment gateway of all orders. */
 export const GATEWAY = 'shopify_payments';
@@ -13,6 +13,11 @@ export interface ShopOrder {
   readonly currency: string;
   readonly paid: string;
   readonly customerId: bigint | undefined;
+  /** Whether prices include tax, and duties. */
+  readonly taxesIncluded?: boolean;
+  readonly dutiesIncluded?: boolean;
+  /** The price of shipping after discounts, and its tax. */
+  readonly shipping?: { readonly price: Both<string>; readonly tax: Both<string> };
   readonly lines: readonly ShopLine[];
 }
 
@@ -23,6 +28,15 @@ export interface ShopLine {
   /** The price of one unit, in the currency of the order and of the shop. */
   readonly price: string;
   readonly shopPrice: string;
+  /** Discounts of the line, and its parts of the discounts of the order. */
+  readonly discounts?: readonly Both<string>[];
+  /** By default, what was paid for the order beyond its prices is the tax of its first line. */
+  readonly taxes?: readonly Both<string>[];
+  readonly duties?: readonly Both<string>[];
+  /** Units that were not shipped. By default all were. */
+  readonly unfulfilled?: number;
+  /** What it is, by default goods. */
+  readonly kind?: 'gift card' | 'tip';
   /** How its stock is counted; by default it is. */
   readonly stock?: 'not counted' | 'deleted';
 }
@@ -48,6 +62,8 @@ export interface MadeRefund extends Made {
   readonly orderId: bigint;
   readonly gateway: string;
   readonly lines: readonly { readonly id: bigint; readonly quantity: number }[];
+  /** Refunded shipping, with its tax in the second amount. */
+  readonly shipping?: { readonly price: Both<string>; readonly tax: Both<string> };
   status: 'SUCCESS' | 'PENDING' | 'FAILURE';
 }
 

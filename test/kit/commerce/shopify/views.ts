@@ -1,4 +1,4 @@
-import { formatAmount } from '../../../../services/platform/money.ts';
+import { type Both, formatAmount, inBoth, minorOf } from '../../../../services/platform/money.ts';
 import {
   type Adjustment,
   type DraftsOrder,
@@ -31,6 +31,18 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
     currencyCode: SHOP_CURRENCY,
     presentmentCurrencyCode: currency,
     customer: customerId === undefined ? null : { id: gid('Customer', customerId) },
+    taxesIncluded: order.taxesIncluded ?? false,
+    dutiesIncluded: order.dutiesIncluded ?? false,
+    shippingLines: {
+      nodes: order.shipping
+        ? [
+            {
+              discountedPriceSet: bags(order.shipping.price, currency),
+              taxLines: [{ priceSet: bags(order.shipping.tax, currency) }],
+            },
+          ]
+        : [],
+    },
     lineItems({ first, after }: { first: number; after: string | null }) {
       const from = Number(after ?? 0);
       const page = lines.slice(from, from + first);
@@ -39,7 +51,9 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
         pageInfo: { hasNextPage: lines.length > from + first, endCursor: String(from + first) },
       };
     },
-    refunds: shop.refunds.filter(({ orderId }) => orderId === id).map(refundView),
+    refunds: shop.refunds
+      .filter(({ orderId }) => orderId === id)
+      .map((made) => refundView(shop, made)),
     suggestedRefund: {
       suggestedTransactions: [
         {
@@ -52,20 +66,56 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
   };
 }
 
-function lineView(shop: Shop, { currency }: ShopOrder, line: ShopLine) {
+function lineView(shop: Shop, order: ShopOrder, line: ShopLine) {
+  const { currency } = order;
   const refundable = refundableOf(shop, line);
+  const duties = line.duties ?? [];
   return {
     id: gid('LineItem', line.id),
     title: line.sku,
     sku: line.sku,
     quantity: line.quantity,
     refundableQuantity: refundable,
+    unfulfilledQuantity: Math.min(refundable, line.unfulfilled ?? 0),
+    isGiftCard: line.kind === 'gift card',
+    requiresShipping: line.kind === undefined,
     product: null,
     variant: line.stock === 'deleted' ? null : variantView(line),
-    discountedUnitPriceAfterAllDiscountsSet: {
-      presentmentMoney: { amount: line.price, currencyCode: currency },
-      shopMoney: { amount: line.shopPrice, currencyCode: SHOP_CURRENCY },
-    },
+    originalTotalSet: bags(amountsOf(order, line).gross, currency),
+    discountAllocations: (line.discounts ?? []).map((discount) => ({
+      allocatedAmountSet: bags(discount, currency),
+    })),
+    taxLines: taxesOf(order, line).map((tax) => ({ priceSet: bags(tax, currency) })),
+    duties: duties.map((duty) => ({ price: bags(duty, currency), taxLines: [] })),
+  };
+}
+
+/** The taxes of a line. Unless an order states taxes, what was paid beyond its prices is the tax of its first line. */
+function taxesOf(order: ShopOrder, line: ShopLine): readonly Both<string>[] {
+  const { lines, currency, paid } = order;
+  if (line.taxes || line !== lines[0] || currency !== SHOP_CURRENCY) return line.taxes ?? [];
+  const rest = lines.reduce(
+    (left, { price, quantity }) => left - minorOf(price, currency) * BigInt(quantity),
+    minorOf(paid, currency),
+  );
+  const tax = formatAmount(rest > 0n ? rest : 0n, currency);
+  return [{ shop: tax, presentment: tax }];
+}
+
+/** The amounts of a line before and after discounts, and its tax. */
+function amountsOf(order: ShopOrder, line: ShopLine) {
+  const currencies = { shop: SHOP_CURRENCY, presentment: order.currency };
+  const of = (read: (side: keyof Both<string>, currency: string) => bigint) =>
+    inBoth((side) => formatAmount(read(side, currencies[side]), currencies[side]));
+  const unit = { shop: line.shopPrice, presentment: line.price };
+  const sum = (amounts: readonly Both<string>[] = [], side: keyof Both<string>) =>
+    amounts.reduce((total, amount) => total + minorOf(amount[side], currencies[side]), 0n);
+  const gross = (side: keyof Both<string>, currency: string) =>
+    minorOf(unit[side], currency) * BigInt(line.quantity);
+  return {
+    gross: of(gross),
+    net: of((side, currency) => gross(side, currency) - sum(line.discounts, side)),
+    tax: of((side) => sum(taxesOf(order, line), side)),
   };
 }
 
@@ -91,13 +141,51 @@ export function adjustmentView({ id }: Adjustment) {
   return { id: gid('InventoryAdjustmentGroup', id), createdAt: new Date().toISOString() };
 }
 
-export function refundView({ id, note, createdAt, amount, currency, gateway, status }: MadeRefund) {
+export function refundView(shop: Shop, refund: MadeRefund) {
+  const { id, note, createdAt, amount, currency, gateway, status, shipping } = refund;
   const transaction = { gateway, status, amountSet: bag(amount, currency) };
+  const order = shop.orders.get(refund.orderId);
   return {
     id: gid('Refund', id),
     note,
     createdAt: createdAt.toISOString(),
     transactions: { nodes: [{ id: gid('OrderTransaction', id), ...transaction }] },
+    refundLineItems: {
+      pageInfo: { hasNextPage: false },
+      nodes: refund.lines.flatMap((made) => {
+        const line = order?.lines.find((one) => one.id === made.id);
+        return order && line ? [refundLineView(order, line, made.quantity)] : [];
+      }),
+    },
+    refundShippingLines: {
+      nodes: shipping
+        ? [
+            {
+              subtotalAmountSet: bags(shipping.price, currency),
+              taxAmountSet: bags(shipping.tax, currency),
+            },
+          ]
+        : [],
+    },
+  };
+}
+
+/** Shopify computes the amounts of refunded units from the line, and rounds them half up. */
+function refundLineView(order: ShopOrder, line: ShopLine, quantity: number) {
+  const { net, tax } = amountsOf(order, line);
+  const share = (amounts: Both<string>) => {
+    const side = (amount: string, currency: string) => {
+      const [units, all] = [BigInt(quantity), BigInt(line.quantity)];
+      return formatAmount((2n * minorOf(amount, currency) * units + all) / (2n * all), currency);
+    };
+    const presentment = side(amounts.presentment, order.currency);
+    return bags({ shop: side(amounts.shop, SHOP_CURRENCY), presentment }, order.currency);
+  };
+  return {
+    quantity,
+    lineItem: { id: gid('LineItem', line.id) },
+    subtotalSet: share(net),
+    totalTaxSet: share(tax),
   };
 }
 
@@ -132,6 +220,13 @@ export function draftView({ id, tags, amount, currency, order }: MadeDraft) {
 /** Only what is read of an order that a draft has become. */
 export function draftsOrderView({ id, cancelledAt }: DraftsOrder) {
   return { id: gid('Order', id), cancelledAt: cancelledAt?.toISOString() ?? null };
+}
+
+function bags({ shop, presentment }: Both<string>, currencyCode: string) {
+  return {
+    presentmentMoney: { amount: presentment, currencyCode },
+    shopMoney: { amount: shop, currencyCode: SHOP_CURRENCY },
+  };
 }
 
 /** Amounts in the shop's currency are not read where this is used. */
