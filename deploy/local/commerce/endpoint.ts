@@ -78,19 +78,26 @@ export function createEndpoint({
     const message = verified(webhooks, body, request.headers as Record<string, string>);
     const [status, json] = message
       ? answerTo(message, { ledger, orders, forgets })
-      : refusal(401, 'the signature is not valid');
+      : refusal(401, 'the signature is not valid, or older than 30 s');
     log?.(`${message?.type ?? '-'} ${message?.data.key ?? ''} ${status}`);
     response.status(status).json(json);
   });
   return app;
 }
 
-/** The message, if one of the secrets has signed it within the last five minutes. */
+/**
+ * A request that is older may have been repeated, or is about to be, so no work may begin on it. Milliseconds.
+ */
+const BEGINS_WITHIN_MS = 30_000;
+
+/** The message, if one of the secrets has signed it within the last 30 seconds. */
 function verified(
   webhooks: readonly Webhook[],
   body: string,
   headers: Record<string, string>,
 ): Message | undefined {
+  if (Date.now() - Number(headers['webhook-timestamp']) * 1_000 > BEGINS_WITHIN_MS)
+    return undefined;
   for (const webhook of webhooks) {
     try {
       return webhook.verify(body, headers) as Message;

@@ -2,6 +2,7 @@
 export const FAULTS = [
   'verifies nothing',
   'ignores the time of the signature',
+  'works on late requests',
   'signs the parsed body',
   'answers numbers as amounts',
   'rounds amounts',

@@ -18,4 +18,20 @@ export const clockBugs: readonly Bug[] = [
     replace: 'if (leftMs > ON_ITS_WAY_MS) {',
     tests: ['services/returns/commerce/settle.test.ts'],
   },
+  {
+    name: 'late-request-not-checked',
+    promise: '`commerce check` finds an endpoint that works on a request that is 45 seconds old',
+    file: 'services/returns/commerce/check/checks.ts',
+    find: "'old', 'late', 'of another body'",
+    replace: "'old', 'of another body'",
+    tests: ['services/returns/commerce/check/checks.test.ts'],
+  },
+  {
+    name: 'late-request-signed-anew',
+    promise: 'a request is signed with the time before it was recorded',
+    file: 'services/returns/commerce/http/adapter.ts',
+    find: 'new Date(request.recordedAtMs ?? Date.now())',
+    replace: 'new Date()',
+    tests: ['services/returns/commerce/http/reference.test.ts'],
+  },
 ];

@@ -68,13 +68,18 @@ async function connection(session: CheckSession): Promise<string[]> {
   ];
 }
 
+/** Names of signatures of another time. */
+const AGES: ReadonlyMap<string, string> = new Map([
+  ['old', 'an hour old'],
+  ['late', '45 s old (begin no work on a request that is older than 30 s)'],
+]);
+
 async function signatures(session: CheckSession): Promise<string[]> {
   const problems: string[] = [];
-  for (const signature of ['missing', 'wrong', 'old', 'of another body'] as const) {
+  for (const signature of ['missing', 'wrong', 'old', 'late', 'of another body'] as const) {
     const key = session.newKey('refund');
     const reply = await session.send(TYPE_OF.refund, session.dataOf('refund', key), { signature });
-    const text =
-      signature === 'old' ? 'a signature that is an hour old' : `a signature that is ${signature}`;
+    const text = `a signature that is ${AGES.get(signature) ?? signature}`;
     if (reply.status < 400 || reply.status > 499) {
       problems.push(`${text}: answered ${reply.status || reply.failure}; it must answer 401`);
     }

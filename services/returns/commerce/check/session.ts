@@ -19,8 +19,11 @@ import { amountOf } from './compare.ts';
 
 /** Time limit of one call during a check. Milliseconds. */
 const CALL_MS = 8_000;
-/** Age of an old signature. It is more than the signature scheme allows an endpoint to accept. Seconds. */
-const OLD_S = 3_600;
+/**
+ * Age of a signature, in seconds. `old` is more than the signature scheme allows. `late` is more than the 30 s after
+ * which an endpoint must not begin to work, with a margin for clocks that differ.
+ */
+const AGE_S = { old: 3_600, late: 45 } as const;
 
 /** The endpoint to check, with the values that the checks send. */
 export interface CheckTarget {
@@ -37,7 +40,7 @@ export interface CheckTarget {
 
 /** How a request differs from a valid one. */
 export interface Variation {
-  readonly signature?: 'missing' | 'wrong' | 'old' | 'of another body';
+  readonly signature?: 'missing' | 'wrong' | 'old' | 'late' | 'of another body';
   /** The body; absent for the JSON of the message. */
   readonly body?: string;
   /** Whether the JSON has white space, which some JSON writers add. */
@@ -154,7 +157,8 @@ async function call(
     ? JSON.stringify(message, undefined, 2)
     : JSON.stringify(message);
   const body = o.variation.body ?? text;
-  const timestamp = Math.floor(now.getTime() / 1_000) - (signature === 'old' ? OLD_S : 0);
+  const ageS = signature === 'old' || signature === 'late' ? AGE_S[signature] : 0;
+  const timestamp = Math.floor(now.getTime() / 1_000) - ageS;
   const id = `req_${randomUUID()}`;
   const signed = Buffer.from(signature === 'of another body' ? `${body} ` : body);
   const used = signature === 'wrong' ? [signingKeyOf(newSecret())] : keys;

@@ -44,6 +44,13 @@ const ORDER = {
 const commerceAt = (url: string) => createHttpCommerce({ client, url, keys, sandbox: false });
 
 describe('an endpoint like the reference', () => {
+  test('begins no work on a request that was recorded 45 s ago', async () => {
+    const about = request('refund');
+    const late = { ...about, recordedAtMs: Date.now() - 45_000 };
+    await expect(commerceAt(url).create(late, never)).rejects.toMatchObject({ kind: 'passing' });
+    expect(await commerceAt(url).find(about, never)).toBeUndefined();
+  });
+
   let folder: string;
   let ledger: Ledger;
   let server: Server;
