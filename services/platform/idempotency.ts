@@ -18,6 +18,8 @@ export interface KeyUse {
   readonly key: string;
   /** Hash of the request, made by {@link requestHash}. */
   readonly hash: Uint8Array;
+  /** The hash that an earlier release stored for the request; absent when it is the same. */
+  readonly earlierHash?: Uint8Array;
   /** Name of the field with the key, for the error; `idempotency_key` when absent. */
   readonly field?: string;
 }
@@ -70,6 +72,16 @@ export function keyUseOf<D extends DescMessage>(
  * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
  */
 export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | undefined> {
+  const found = await findKey(db, use);
+  if (found && !found.isSame) throw idempotencyConflict(use.field);
+  return found?.resultId;
+}
+
+/** Returns the result of an earlier use of the key, and whether it had the same content. */
+export async function findKey(
+  db: Queryable,
+  use: KeyUse,
+): Promise<{ readonly resultId: bigint; readonly isSame: boolean } | undefined> {
   const { rows } = await db.query<{ result_id: bigint; request_hash: Buffer }>(
     `select result_id, request_hash from idempotency_keys
       where shop_id = $1 and operation = $2 and key = $3`,
@@ -77,8 +89,10 @@ export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | unde
   );
   const [found] = rows;
   if (!found) return undefined;
-  if (!found.request_hash.equals(use.hash)) throw idempotencyConflict(use.field);
-  return found.result_id;
+  const isSame = [use.hash, use.earlierHash].some(
+    (hash) => hash && found.request_hash.equals(hash),
+  );
+  return { resultId: found.result_id, isSame };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Command } from 'commander';
+import { formatOf } from '../../../gateway/admin/import/format.ts';
 import { readInvoices } from '../../../gateway/admin/import/rows.ts';
 import { readStackFile } from '../stack-file.ts';
 import { inParallel } from './in-parallel.ts';
@@ -97,7 +98,8 @@ process.exitCode = whole && states.get('closed') === open.length ? 0 : 1;
 
 async function invoiceNumbers(file: string): Promise<Set<string>> {
   const numbers = new Set<string>();
-  for await (const { number } of readInvoices(file)) numbers.add(number);
+  const format = await formatOf(file);
+  for await (const { number } of readInvoices(file, format)) numbers.add(number);
   return numbers;
 }
 

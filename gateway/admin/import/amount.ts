@@ -2,6 +2,22 @@ import { decimalsOf } from '../../../services/platform/currencies.ts';
 import { formatAmount, isTooLarge } from '../../../services/platform/money.ts';
 
 /**
+ * Writes a number with this decimal sign as digits with a point: `1.234,50` and `1 234,50` as `1234.50`. Thousands are
+ * groups of three. A text that is no such number stays as it is, and so does `1,234` without decimals when the decimal
+ * sign is the point, because it may be a decimal comma.
+ */
+export function plainNumber(text: string, decimal: '.' | ','): string {
+  const groups = decimal === ',' ? GROUPED_BEFORE_COMMA : GROUPED_BEFORE_POINT;
+  const trimmed = text.trim();
+  const [, sign = '', units = '', fraction = ''] = groups.exec(trimmed) ?? [];
+  if (units === '' || (decimal === '.' && units.includes(',') && fraction === '')) return trimmed;
+  return `${sign}${units.replaceAll(/\D/g, '')}${fraction.replace(',', '.')}`;
+}
+
+const GROUPED_BEFORE_COMMA = /^(-?)(\d+|\d{1,3}(?:[.\u0020\u00a0\u202f'\u2019]\d{3})+)(,\d+)?$/;
+const GROUPED_BEFORE_POINT = /^(-?)(\d+|\d{1,3}(?:[,\u0020\u00a0\u202f'\u2019]\d{3})+)(\.\d+)?$/;
+
+/**
  * Multiplies a decimal unit price by a quantity, exactly.
  *
  * @returns the amount with the currency's decimals; undefined when the price is not a decimal number of zero or more,

@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { lineAmount } from './amount.ts';
+import { lineAmount, plainNumber } from './amount.ts';
+import { type ColumnMap, formatOf, USUAL_COLUMNS } from './format.ts';
 import { type Invoice, readInvoices } from './rows.ts';
 import { mapInvoice } from './submission.ts';
 
@@ -33,8 +34,8 @@ function invoice(...changes: object[]): Invoice {
   return { number: row.InvoiceNo, rows, size: rows.length, bytesRead: 0 };
 }
 
-function submissionOf(invoice: Invoice) {
-  const mapped = mapInvoice(invoice, target);
+function submissionOf(invoice: Invoice, map: ColumnMap = USUAL_COLUMNS) {
+  const mapped = mapInvoice(invoice, target, map);
   if ('errors' in mapped) throw new Error(JSON.stringify(mapped.errors));
   return mapped.submission;
 }
@@ -74,6 +75,22 @@ describe('a line amount', () => {
   });
 });
 
+describe('a number', () => {
+  test.each([
+    ['1.234,50', ',', '1234.50'],
+    ['-1.000', ',', '-1000'],
+    ['1\u202f234,5', ',', '1234.5'],
+    ['2,55', ',', '2.55'],
+    ['12,34,5', ',', '12,34,5'],
+    ['1,234.50', '.', '1234.50'],
+    ['1,234', '.', '1,234'],
+    ['1,5', '.', '1,5'],
+    [' 2.55 ', '.', '2.55'],
+  ] as const)('%j with the decimal sign %j is %j', (text, decimal, plain) => {
+    expect(plainNumber(text, decimal)).toBe(plain);
+  });
+});
+
 describe('an invoice', () => {
   test('becomes a submission with the documented defaults', () => {
     expect(submissionOf(invoice({}))).toMatchObject({
@@ -100,6 +117,27 @@ describe('an invoice', () => {
     expect(at('2011-07-01T14:33:00')).toBe(BigInt(Date.UTC(2011, 6, 1, 13, 33) / 1000));
   });
 
+  test('reads dates and decimals as its file writes them', () => {
+    const map = { ...USUAL_COLUMNS, dates: 'dd/mm/yyyy', decimal: ',' } as const;
+    const read = (InvoiceDate: string, UnitPrice: string) => {
+      const { submittedAt, lines } = submissionOf(invoice({ InvoiceDate, UnitPrice }), map);
+      return [submittedAt?.seconds, lines?.[0]?.price?.shop];
+    };
+    const at = BigInt(Date.UTC(2010, 11, 1, 14, 33) / 1000);
+    expect(read('01/12/2010 14:33', '1.950,25')).toEqual([at, '5850.75']);
+    expect(read('1.12.2010 2:33 PM', '1,95')).toEqual([at, '5.85']);
+    expect(read('2010-12-01T14:33:00', '2')).toEqual([at, '6.00']);
+  });
+
+  test.each([
+    [{ UnitPrice: '1,95' }, 'if its comma is the decimal sign, say so with --columns'],
+    [{ InvoiceDate: '1/12/2010 14:33' }, 'name the order of day and month with --columns'],
+  ])('with %p says what to do', (change, advice) => {
+    expect(mapInvoice(invoice(change), target, USUAL_COLUMNS)).toEqual({
+      errors: [{ line: 2, reason: expect.stringContaining(advice) }],
+    });
+  });
+
   test('gives two lines with the same SKU different ids, which are the same in every run', () => {
     const ids = () => submissionOf(invoice({}, {})).lines?.map((line) => line.providerLineItemId);
     const [first, second] = ids() ?? [];
@@ -116,7 +154,9 @@ describe('an invoice', () => {
     [{ StockCode: ' ' }, 'StockCode is empty'],
     [{ isWhole: false }, 'the row has more or fewer cells than the first line'],
   ])('is rejected for %p, with the line and the reason', (change, reason) => {
-    expect(mapInvoice(invoice(change), target)).toEqual({ errors: [{ line: 2, reason }] });
+    expect(mapInvoice(invoice(change), target, USUAL_COLUMNS)).toEqual({
+      errors: [{ line: 2, reason }],
+    });
   });
 });
 
@@ -126,7 +166,8 @@ describe('a file', () => {
     try {
       await writeFile(join(folder, 'file.csv'), text);
       const invoices: Invoice[] = [];
-      for await (const invoice of readInvoices(join(folder, 'file.csv'))) invoices.push(invoice);
+      const file = join(folder, 'file.csv');
+      for await (const one of readInvoices(file, await formatOf(file))) invoices.push(one);
       return invoices;
     } finally {
       await rm(folder, { recursive: true });
@@ -171,12 +212,12 @@ describe('a file', () => {
     ['a byte order mark', '\ufeff\n'],
     ['spaces', '  \n \n'],
   ])('of %s is rejected', async (_, text) => {
-    await expect(invoicesOf(text)).rejects.toThrow('the file has no column InvoiceNo');
+    await expect(invoicesOf(text)).rejects.toThrow('the file is empty: its first line must name');
   });
 
   test('without a required column is rejected with the name of the column', async () => {
     await expect(invoicesOf('InvoiceNo,StockCode\nA,1\n')).rejects.toThrow(
-      'line 1: the file has no column Description, Quantity, InvoiceDate, UnitPrice, CustomerID, Country',
+      'line 1: the file has no column Description, Quantity, InvoiceDate, UnitPrice, CustomerID, Country; it has InvoiceNo, StockCode (UTF-8, separated by commas)',
     );
   });
 });

@@ -1,18 +1,20 @@
-import { stat } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
 import { requireShop } from '../../tenancy/shops.ts';
 import { type AdminContext, openAdminContext } from '../admin-context.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
+import { describeFormat, type Format, formatOf, readColumnMap } from './format.ts';
 import { printSummary, startProgress } from './output.ts';
-import type { Source } from './rows.ts';
 import { importReturns } from './run.ts';
 import { storeInput } from './standard-input.ts';
-import { targetOf } from './target.ts';
+import { type ImportTarget, targetOf } from './target.ts';
 
 interface Options {
   readonly shop: bigint;
   readonly currency?: string;
+  readonly columns?: string;
+  readonly encoding?: string;
   readonly sha256?: string;
   readonly stack?: string;
 }
@@ -22,6 +24,11 @@ const program = new Command('npm run import --')
   .argument('<file.csv>', 'the file, or - for standard input (32 MiB at most)')
   .requiredOption('--shop <id>', 'the shop of the returns', shopId)
   .option('--currency <code>', "the file's currency; another one than the shop's is rejected")
+  .option('--columns <file>', 'how the file names its columns and writes dates and decimals (JSON)')
+  .option(
+    '--encoding <name>',
+    'such as windows-1252; without it UTF-8, or what the file itself says',
+  )
   .option(
     '--sha256 <hex>',
     'with -: the hash of the whole file; an incomplete file is rejected',
@@ -48,28 +55,54 @@ async function run(name: string, options: Options, o: AdminContext): Promise<voi
   await requireShop(o.pool, options.shop);
   const call = { shopId: options.shop, actor: by.actor };
   const target = await targetOf(services.returns, call, options.currency);
+  const map = options.columns === undefined ? undefined : await readColumnMap(options.columns);
   const { source, size } =
-    name === '-' ? await storeInput(process.stdin, options) : await findFile(name);
+    name === '-' ? await storeInput(process.stdin, options) : await openFile(name);
+  try {
+    const format = await formatOf(source, map, options.encoding);
+    console.log(`${name === '-' ? 'standard input' : name}: ${describeFormat(format)}`);
+    await importFile({ source, size, format }, target, services);
+  } finally {
+    await source.close();
+  }
+}
+
+async function importFile(
+  { source, size, format }: { source: FileHandle; size: number; format: Format },
+  target: ImportTarget,
+  { returns }: AdminContext['services'],
+): Promise<void> {
+  const before = await source.stat();
+  const requireUnchanged = async () => {
+    const { mtimeMs, size: now } = await source.stat();
+    if (mtimeMs === before.mtimeMs && now === before.size) return;
+    throw new Error(
+      'the file changed while it was read: run the command again when it is complete',
+    );
+  };
   const bar = startProgress('importing', size);
   try {
     const progress = (bytes: number) => bar.update(bytes);
-    const summary = await importReturns(source, target, { returns: services.returns, progress });
+    const o = { returns, format, progress, requireUnchanged };
+    const summary = await importReturns(source, target, o);
     bar.update(size);
     bar.stop();
     printSummary(summary);
     process.exitCode = summary.rejected.returns > 0 ? 1 : 0;
   } finally {
     bar.stop();
-    if (typeof source !== 'string') await source.close();
   }
 }
 
-async function findFile(path: string): Promise<{ source: Source; size: number }> {
-  const found = await stat(path).catch((cause: unknown) => {
+/** Opens a file once, so that all of its readings are of the same file. */
+async function openFile(path: string): Promise<{ source: FileHandle; size: number }> {
+  const source = await open(path).catch((cause: unknown) => {
     throw new Error(`there is no file ${path}`, { cause });
   });
-  if (!found.isFile()) throw new Error(`${path} is not a file`);
-  return { source: path, size: found.size };
+  const found = await source.stat();
+  if (found.isFile()) return { source, size: found.size };
+  await source.close();
+  throw new Error(`${path} is not a file`);
 }
 
 try {

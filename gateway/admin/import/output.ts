@@ -28,12 +28,19 @@ export function startProgress(
 /** Maximum number of errors that are printed; the rest are counted. */
 const MAX_PRINTED = 50;
 
+const NOTES = {
+  imported: '',
+  skipped: '  (imported before)',
+  corrected: '  (imported before, with other texts)',
+  rejected: '',
+};
+
 /** Prints the result of an import: the counts, then each error with its line and reason. */
 export function printSummary(summary: ImportSummary): void {
   console.log();
-  for (const kind of ['imported', 'skipped', 'rejected'] as const) {
+  for (const kind of ['imported', 'skipped', 'corrected', 'rejected'] as const) {
     const { returns, rows } = summary[kind];
-    const note = kind === 'skipped' && returns > 0 ? '  (imported before)' : '';
+    const note = returns > 0 ? NOTES[kind] : '';
     console.log(`${kind.padEnd(10)}${plural(returns, 'return')}, ${plural(rows, 'row')}${note}`);
   }
   for (const { line, reason } of summary.errors.slice(0, MAX_PRINTED)) {

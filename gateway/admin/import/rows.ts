@@ -1,28 +1,21 @@
-import { createReadStream } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
+import { Readable } from 'node:stream';
 import { parse } from 'csv-parse';
+import { normalForm } from '../../../services/platform/text.ts';
+import { decoded } from './decoded.ts';
+import { type Column, type Format, positionsIn } from './format.ts';
+import type { Source } from './source.ts';
+import { hasOtherOrder } from './time-in-zone.ts';
 
-/** The columns that the importer reads; others are ignored. */
-const COLUMNS = [
-  'InvoiceNo',
-  'StockCode',
-  'Description',
-  'Quantity',
-  'InvoiceDate',
-  'UnitPrice',
-  'CustomerID',
-  'Country',
-] as const;
-
-export type Row = Readonly<Record<(typeof COLUMNS)[number], string>> & {
+export type Row = Readonly<Record<Column, string>> & {
   /** Line of the file, from 1. */
   readonly line: number;
-  /** Whether the row has as many cells as the first line. */
+  /** Whether the row has as many cells as the first line. Empty cells at the end do not count. */
   readonly isWhole: boolean;
 };
 
 /** The adjacent rows of one invoice; they become one return. */
 export interface Invoice {
+  /** In its normal form, so that all spellings of a number are one invoice. */
   readonly number: string;
   /** At most {@link MAX_ROWS} + 1 rows. Further rows are only counted. */
   readonly rows: readonly Row[];
@@ -35,89 +28,103 @@ export interface Invoice {
 /** Maximum rows of one return; the service accepts no more. */
 export const MAX_ROWS = 250;
 
-/** A path, or an open file. It is read from its beginning each time. */
-export type Source = string | FileHandle;
-
 /**
  * Reads a CSV file invoice by invoice, with only one invoice in memory. An invoice that is too long for a return is
  * rejected later; here it has {@link MAX_ROWS} + 1 rows.
  *
- * @throws Error with the line when a column is missing or the file is not CSV.
+ * @throws Error with the line when a column is missing or there twice, the file is not CSV, or bytes are no text.
  */
-export async function* readInvoices(source: Source): AsyncGenerator<Invoice> {
-  const file =
-    typeof source === 'string'
-      ? createReadStream(source)
-      : source.createReadStream({ start: 0, autoClose: false });
-  let hasHeader = false;
-  const parser = file.pipe(
-    parse({
-      bom: true,
-      columns: (header: string[]) => {
-        hasHeader = true;
-        return checkHeader(header);
-      },
-      info: true,
-      skip_empty_lines: true,
-      relax_column_count: true,
-      max_record_size: 65_536,
-    }),
-  );
-  file.once('error', (error) => parser.destroy(error));
+export async function* readInvoices(source: Source, format: Format): AsyncGenerator<Invoice> {
+  const progress = { bytes: 0 };
   let rows: Row[] = [];
   let size = 0;
-  for await (const { record, info } of parser as AsyncIterable<Parsed>) {
-    const row = { ...EMPTY, ...record, line: info.lines, isWhole: info.error === undefined };
+  for await (const row of readRows(source, format, progress)) {
     const [first] = rows;
-    if (first && first.InvoiceNo !== row.InvoiceNo) {
-      yield { number: first.InvoiceNo, rows, size, bytesRead: file.bytesRead };
+    if (first && normalForm(first.InvoiceNo) !== normalForm(row.InvoiceNo)) {
+      yield { number: normalForm(first.InvoiceNo), rows, size, bytesRead: progress.bytes };
       [rows, size] = [[], 0];
     }
     if (rows.length <= MAX_ROWS) rows.push(row);
     size += 1;
   }
   const [first] = rows;
-  if (first) yield { number: first.InvoiceNo, rows, size, bytesRead: file.bytesRead };
-  // A file with only blank lines counts as empty.
-  else if (!hasHeader) checkHeader([]);
+  if (first) yield { number: normalForm(first.InvoiceNo), rows, size, bytesRead: progress.bytes };
+}
+
+async function* readRows(
+  source: Source,
+  format: Format,
+  progress: { bytes: number },
+): AsyncGenerator<Row> {
+  const text = Readable.from(decoded(source, format.encoding, progress));
+  const parser = text.pipe(
+    parse({
+      delimiter: format.separator,
+      info: true,
+      skip_empty_lines: true,
+      skip_records_with_empty_values: true,
+      relax_column_count: true,
+      max_record_size: 65_536,
+    }),
+  );
+  text.once('error', (error) => parser.destroy(error));
+  let skipped = format.hasSeparatorLine ? 0 : 1;
+  let rowOf: ((cells: readonly string[], line: number) => Row) | undefined;
+  try {
+    for await (const { record, info } of parser as AsyncIterable<Parsed>) {
+      if (skipped === 0) skipped = 1;
+      else if (rowOf) yield rowOf(record, info.lines);
+      else rowOf = rowReader(record, format);
+    }
+  } finally {
+    text.destroy();
+  }
+}
+
+interface Parsed {
+  readonly record: readonly string[];
+  readonly info: { readonly lines: number };
+}
+
+/** Returns a function that reads the cells of a row by the names of the header. */
+function rowReader(header: readonly string[], format: Format) {
+  const at = positionsIn(header, format);
+  const width = header.findLastIndex((name) => name.trim() !== '') + 1;
+  return (cells: readonly string[], line: number): Row => {
+    const cell = (column: Column) => cells[at[column]] ?? '';
+    return {
+      line,
+      isWhole: cells.length >= width && cells.slice(width).every((one) => one.trim() === ''),
+      InvoiceNo: cell('InvoiceNo'),
+      StockCode: cell('StockCode'),
+      Description: cell('Description'),
+      Quantity: cell('Quantity'),
+      InvoiceDate: cell('InvoiceDate'),
+      UnitPrice: cell('UnitPrice'),
+      CustomerID: cell('CustomerID'),
+      Country: cell('Country'),
+    };
+  };
 }
 
 /**
  * Reads a whole CSV file, and returns the numbers of the invoices whose rows are not all adjacent. {@link readInvoices}
  * yields such an invoice in several parts.
  *
- * @throws Error for the same reasons as readInvoices.
+ * @throws Error for the same reasons as readInvoices, and for dates in another order of day and month than stated,
+ *   because the other dates of the file would be wrong.
  */
-export async function findScattered(source: Source): Promise<ReadonlySet<string>> {
+export async function findScattered(source: Source, format: Format): Promise<ReadonlySet<string>> {
   const seen = new Set<string>();
   const scattered = new Set<string>();
-  for await (const { number } of readInvoices(source)) {
+  for await (const { number, rows } of readInvoices(source, format)) {
     if (seen.has(number)) scattered.add(number);
     seen.add(number);
+    const wrong = rows.find(({ InvoiceDate }) => hasOtherOrder(InvoiceDate, format.dates));
+    if (!wrong) continue;
+    throw new Error(
+      `line ${wrong.line}: InvoiceDate "${wrong.InvoiceDate}" is no date ${format.dates}: correct "dates" in the file of --columns`,
+    );
   }
   return scattered;
-}
-
-/** The values of missing cells. */
-const EMPTY: Record<(typeof COLUMNS)[number], string> = {
-  InvoiceNo: '',
-  StockCode: '',
-  Description: '',
-  Quantity: '',
-  InvoiceDate: '',
-  UnitPrice: '',
-  CustomerID: '',
-  Country: '',
-};
-
-interface Parsed {
-  readonly record: Partial<Record<(typeof COLUMNS)[number], string>>;
-  readonly info: { readonly lines: number; readonly error?: Error };
-}
-
-function checkHeader(header: string[]): string[] {
-  const missing = COLUMNS.filter((column) => !header.includes(column));
-  if (missing.length === 0) return header;
-  const all = missing.length === COLUMNS.length ? '' : `; it needs ${COLUMNS.join(', ')}`;
-  throw new Error(`line 1: the file has no column ${missing.join(', ')}${all}`);
 }

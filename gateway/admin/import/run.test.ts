@@ -6,7 +6,9 @@ import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor } from '../../../test/kit/services/running-service.ts';
+import { formatOf, USUAL_COLUMNS } from './format.ts';
 import { type ImportSummary, importReturns } from './run.ts';
+import { mapInvoice } from './submission.ts';
 import { targetOf } from './target.ts';
 
 let bench: ReturnsBench;
@@ -25,12 +27,17 @@ const HEADER = 'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,C
 const row = (invoice: string) => `${invoice},22631,HAT,-1,2010-12-01T14:33:00,1.95,12472,France`;
 
 /** Imports rows into a shop, as the command does. */
-async function importing(shopId: bigint, rows: readonly string[]): Promise<ImportSummary> {
+async function importing(
+  shopId: bigint,
+  rows: readonly string[],
+  requireUnchanged = async () => {},
+): Promise<ImportSummary> {
   const file = join(folder, `${shopId}.csv`);
   await writeFile(file, [HEADER, ...rows, ''].join('\n'));
   const returns = bench.client;
   const target = await targetOf(returns, { shopId, actor });
-  return importReturns(file, target, { returns, progress: () => {} });
+  const format = await formatOf(file);
+  return importReturns(file, target, { returns, format, progress: () => {}, requireUnchanged });
 }
 
 const triggers = async (shopId: bigint) =>
@@ -82,12 +89,102 @@ describe('import', () => {
     expect(await importing(shopId, rows)).toEqual({
       imported: { returns: 2, rows: 2 },
       skipped: { returns: 0, rows: 0 },
+      corrected: { returns: 0, rows: 0 },
       rejected: { returns: 1, rows: 4 },
       errorCount: 3,
       errors: [2, 4, 6].map((line) => ({ line, reason })),
     });
     const { returns } = await bench.client.searchReturns({ shopId, actor });
     expect(returns.map((one) => one.order?.name).sort()).toEqual(['B', 'C']);
+  });
+
+  test('imports an invoice once, in whatever spelling its number and SKU are', async () => {
+    const shopId = await bench.shop();
+    const of = (invoice: string, sku: string) => row(invoice).replace('22631', sku);
+    const spelled = [
+      of('CAF\u00c9', 'x\u00e9'),
+      of(' CAFE\u0301', 'xe\u0301'),
+      of('CAF\u00c9\u00a0', ' x\u00e9 '),
+    ];
+    const results = [];
+    for (const one of spelled) results.push(await importing(shopId, [one]));
+    expect(results.map(({ imported, skipped }) => [imported.returns, skipped.returns])).toEqual([
+      [1, 0],
+      [0, 1],
+      [0, 1],
+    ]);
+    const { returns } = await bench.client.searchReturns({ shopId, actor });
+    expect(returns.map((one) => one.order?.name)).toEqual(['CAF\u00c9']);
+    expect(await importing(shopId, [spelled[1] ?? '', spelled[2] ?? ''])).toMatchObject({
+      imported: { returns: 0 },
+      rejected: { returns: 1, rows: 2 },
+    });
+  });
+
+  test('finds a return that an earlier release imported under another spelling', async () => {
+    const shopId = await bench.shop();
+    const target = await targetOf(bench.client, { shopId, actor });
+    const cells = { InvoiceNo: ' A', StockCode: '22631', Description: 'HAT', Quantity: '-1' };
+    const more = { InvoiceDate: '2010-12-01T14:33:00', UnitPrice: '1.95', CustomerID: '12472' };
+    const old = { ...cells, ...more, Country: 'France', line: 2, isWhole: true };
+    const invoice = { number: ' A', rows: [old], size: 1, bytesRead: 0 };
+    const mapped = mapInvoice(invoice, target, USUAL_COLUMNS);
+    if ('errors' in mapped) throw new Error('the row is invalid');
+    await bench.client.submitReturn(mapped.submission);
+    expect(await importing(shopId, [row('A')])).toMatchObject({
+      imported: { returns: 0 },
+      skipped: { returns: 1 },
+    });
+  });
+
+  test('corrects texts of returns that exist, and counts them', async () => {
+    const shopId = await bench.shop();
+    const rows = [row('A').replace('HAT', 'Caf\ufffd'), row('A'), row('B')];
+    await importing(shopId, rows);
+    const corrected = [rows[0]?.replace('Caf\ufffd', 'Caf\u00e9') ?? '', ...rows.slice(1)];
+    expect(await importing(shopId, corrected)).toMatchObject({
+      imported: { returns: 0 },
+      skipped: { returns: 1, rows: 1 },
+      corrected: { returns: 1, rows: 2 },
+      rejected: { returns: 0 },
+    });
+    const { returns } = await bench.client.searchReturns({ shopId, actor });
+    const titles = returns.map((one) => one.lineItems.map(({ title }) => title));
+    expect(titles.sort()).toEqual([['Caf\u00e9', 'HAT'], ['HAT']]);
+    expect(await importing(shopId, corrected)).toMatchObject({ skipped: { returns: 2 } });
+    expect(await triggers(shopId)).toEqual(['return.created', 'return.created', 'return.updated']);
+  });
+
+  test('refuses changed amounts and identities, with the line of each, and corrects no text then', async () => {
+    const shopId = await bench.shop();
+    const rows = [row('A'), row('A'), row('A')];
+    await importing(shopId, rows);
+    const changed = [
+      row('A').replace('HAT', 'CAP'),
+      row('A').replace('1.95', '9.95'),
+      row('A').replace('22631', '22632').replace(',-1,', ',-2,'),
+    ];
+    const { errors, rejected } = await importing(shopId, changed);
+    expect(rejected).toEqual({ returns: 1, rows: 3 });
+    const reason = (what: string) =>
+      `A was imported before with other rows: ${what} differs; only texts can be corrected`;
+    expect(errors).toEqual([
+      { line: 3, reason: reason('UnitPrice') },
+      { line: 4, reason: reason('StockCode') },
+      { line: 4, reason: reason('Quantity') },
+      { line: 4, reason: reason('UnitPrice') },
+    ]);
+    const { returns } = await bench.client.searchReturns({ shopId, actor });
+    expect(returns[0]?.lineItems.map(({ title }) => title)).toEqual(['HAT', 'HAT', 'HAT']);
+  });
+
+  test('imports nothing of a file that changed while it was checked', async () => {
+    const shopId = await bench.shop();
+    const changed = importing(shopId, [row('A')], async () => {
+      throw new Error('the file changed');
+    });
+    await expect(changed).rejects.toThrow('the file changed');
+    expect(await triggers(shopId)).toEqual([]);
   });
 
   test('reports rows without an invoice number', async () => {

@@ -1,8 +1,10 @@
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { findScattered, type Invoice, readInvoices, type Source } from './rows.ts';
-import { mapInvoice, type RowError, type Submission } from './submission.ts';
-import { type ImportTarget, otherMethod } from './target.ts';
+import type { Format } from './format.ts';
+import { findScattered, type Invoice, readInvoices } from './rows.ts';
+import type { Source } from './source.ts';
+import { importedOrderId, mapInvoice, type RowError } from './submission.ts';
+import type { ImportTarget } from './target.ts';
 
 /** Number of returns that are submitted concurrently. */
 const PARALLEL = 8;
@@ -15,6 +17,8 @@ export interface ImportSummary {
   readonly imported: { returns: number; rows: number };
   /** Returns and rows that an earlier run had created. */
   readonly skipped: { returns: number; rows: number };
+  /** Returns that an earlier run had created, whose texts this run changed, and their rows. */
+  readonly corrected: { returns: number; rows: number };
   /** Returns and rows that were rejected. */
   readonly rejected: { returns: number; rows: number };
   /** The first 1,000 errors, by line of the file. */
@@ -28,9 +32,10 @@ export interface ImportSummary {
  *
  * A return is rejected as a whole when one of its rows is invalid, or when its rows are not adjacent. To find out whether
  * they are, the file is read to its end before anything is submitted. All other returns are submitted. An outage ends
- * the run.
+ * the run. Texts of returns that exist become those of the file, see `correct-texts.ts` of the returns service.
  *
- * @param progress called after each return with the bytes read so far.
+ * @param o.requireUnchanged throws if the file changed since the run began.
+ * @param o.progress called after each return with the bytes read so far.
  * @throws ConnectError when the service cannot be reached; Error when the file cannot be read.
  */
 export async function importReturns(
@@ -38,21 +43,25 @@ export async function importReturns(
   target: ImportTarget,
   o: {
     readonly returns: Client<typeof ReturnsService>;
+    readonly format: Format;
     readonly progress: (bytesRead: number) => void;
+    readonly requireUnchanged: () => Promise<void>;
   },
 ): Promise<ImportSummary> {
   const summary: ImportSummary = {
     imported: { returns: 0, rows: 0 },
     skipped: { returns: 0, rows: 0 },
+    corrected: { returns: 0, rows: 0 },
     rejected: { returns: 0, rows: 0 },
     errors: [],
     errorCount: 0,
   };
-  const scattered = await findScattered(source);
+  const scattered = await findScattered(source, o.format);
+  await o.requireUnchanged();
   const running = new Set<Promise<void>>();
   const rejected = new Set<string>();
   let failure: unknown;
-  for await (const invoice of readInvoices(source)) {
+  for await (const invoice of readInvoices(source, o.format)) {
     if (failure) break;
     const work = importOne(invoice, target, { ...o, scattered })
       .then((result) => {
@@ -68,65 +77,99 @@ export async function importReturns(
   }
   await Promise.all(running);
   if (failure) throw failure;
+  await o.requireUnchanged();
   summary.errors.sort((one, other) => one.line - other.line);
   return summary;
 }
 
-type InvoiceResult = 'imported' | 'skipped' | { readonly errors: readonly RowError[] };
+type InvoiceResult =
+  | 'imported'
+  | 'skipped'
+  | 'corrected'
+  | { readonly errors: readonly RowError[] };
 
 async function importOne(
   invoice: Invoice,
   target: ImportTarget,
   {
     returns,
+    format,
     scattered,
-  }: { readonly returns: Client<typeof ReturnsService>; readonly scattered: ReadonlySet<string> },
+  }: {
+    readonly returns: Client<typeof ReturnsService>;
+    readonly format: Format;
+    readonly scattered: ReadonlySet<string>;
+  },
 ): Promise<InvoiceResult> {
-  const mapped = mapInvoice(invoice, target);
+  const mapped = mapInvoice(invoice, target, format);
   if ('errors' in mapped) return mapped;
   if (scattered.has(invoice.number)) {
     const reason = `${invoice.number} has rows elsewhere in the file too: rows of one invoice must be adjacent`;
     return { errors: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
   }
+  const number = await earlierSpelling(returns, target, invoice.number);
+  const earlier =
+    number === undefined ? mapped : mapInvoice({ ...invoice, number }, target, format);
+  const { submission } = 'errors' in earlier ? mapped : earlier;
   try {
-    const repeated = await submit(returns, mapped.submission, target);
+    const { repeated, corrected } = await returns.submitReturn(submission, LIMITS);
+    if (corrected) return 'corrected';
     return repeated ? 'skipped' : 'imported';
   } catch (error) {
-    const reason = rejectionReason(error, invoice.number);
-    if (!reason) throw error;
-    return { errors: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
+    const errors = rejectionReasons(error, invoice);
+    if (!errors) throw error;
+    return { errors };
   }
 }
+
+const LIMITS = { timeoutMs: 20_000 };
 
 /**
- * Submits a return. Returns true when the return existed already.
- *
- * The service may respond that the key was used with other content. Then an earlier run may have used the other return
- * method, because the shop had another label provider. So the submission is repeated with that method. This creates
- * nothing, because its key is used already.
+ * The number of this invoice in another spelling, if an earlier release imported it. That release made keys and ids from
+ * the number as it was in the file, so that a submission under the normal form would be another return.
  */
-async function submit(
+async function earlierSpelling(
   returns: Client<typeof ReturnsService>,
-  submission: Submission,
-  { returnMethod }: ImportTarget,
-): Promise<boolean> {
-  const limits = { timeoutMs: 20_000 };
+  { shopId, actor }: ImportTarget,
+  number: string,
+): Promise<string | undefined> {
+  const selector = { case: 'orderName', value: number } as const;
   try {
-    return (await returns.submitReturn(submission, limits)).repeated;
+    const found = await returns.findReturn({ shopId, actor, selector }, LIMITS);
+    const { name = number, providerOrderId } = found.return?.order ?? {};
+    return name !== number && providerOrderId === importedOrderId(name) ? name : undefined;
   } catch (error) {
-    if (ConnectError.from(error).code !== Code.AlreadyExists) throw error;
-    const earlier = { ...submission, returnMethod: otherMethod(returnMethod) };
-    return (await returns.submitReturn(earlier, limits)).repeated;
+    if (ConnectError.from(error).code === Code.NotFound) return undefined;
+    throw error;
   }
 }
 
-/** The reason why the service rejected this return; undefined for other errors, such as an outage. */
-function rejectionReason(error: unknown, invoice: string): string | undefined {
+/** The column from which a field of a submission is made. Amounts are those of `UnitPrice`. */
+const COLUMN_OF: Readonly<Record<string, string>> = {
+  quantity: 'Quantity',
+  sku: 'StockCode',
+  submitted_at: 'InvoiceDate',
+  'customer.last_name': 'CustomerID',
+  lines: 'the number of rows',
+};
+
+/** The reasons why the service rejected this return; undefined for other errors, such as an outage. */
+function rejectionReasons(error: unknown, { rows, number }: Invoice): RowError[] | undefined {
   const { code, rawMessage } = ConnectError.from(error);
-  if (code === Code.AlreadyExists) {
-    return `${invoice} was imported before with other rows; rows of one invoice must be adjacent`;
+  const first = rows[0]?.line ?? 0;
+  if (code === Code.InvalidArgument || code === Code.FailedPrecondition) {
+    return [{ line: first, reason: rawMessage }];
   }
-  return code === Code.InvalidArgument || code === Code.FailedPrecondition ? rawMessage : undefined;
+  if (code !== Code.AlreadyExists) return undefined;
+  const [, fields = ''] = rawMessage.split(': ');
+  const byRow = fields.split(', ').map((field) => {
+    const [, at, name = field] = /^lines\[(\d+)\]\.(.*)$/.exec(field) ?? [];
+    const line = at === undefined ? first : (rows[Number(at)]?.line ?? first);
+    const what = COLUMN_OF[name] ?? (at === undefined ? 'a value' : 'UnitPrice');
+    const reason = `${number} was imported before with other rows: ${what} differs; only texts can be corrected`;
+    return [`${line} ${reason}`, { line, reason }] as const;
+  });
+  return [...new Map(byRow).values()];
 }
 
 /**

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from '@jest/globals';
+import { formatOf } from './format.ts';
 import { findScattered, readInvoices } from './rows.ts';
 import { storeInput } from './standard-input.ts';
 
@@ -24,9 +25,9 @@ describe('standard input', () => {
     try {
       expect(await storedFiles()).toEqual(before);
       expect(size).toBe(TEXT.length);
-      expect([...(await findScattered(source))]).toEqual(['A']);
+      expect([...(await findScattered(source, await formatOf(source)))]).toEqual(['A']);
       const lines: number[] = [];
-      for await (const { rows } of readInvoices(source))
+      for await (const { rows } of readInvoices(source, await formatOf(source)))
         lines.push(...rows.map(({ line }) => line));
       expect(lines).toEqual([3, 4, 5]);
     } finally {

@@ -6,10 +6,12 @@ import type {
   SubmitReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { lineAmount } from './amount.ts';
+import { normalForm } from '../../../services/platform/text.ts';
+import { lineAmount, plainNumber } from './amount.ts';
+import type { ColumnMap } from './format.ts';
 import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 import type { ImportTarget } from './target.ts';
-import { timeInZone } from './time-in-zone.ts';
+import { isOrdered, isoDate, timeInZone } from './time-in-zone.ts';
 
 /** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
 const CODES = new Map(
@@ -40,11 +42,14 @@ export type Submission = Exclude<
 
 export type Mapped = { readonly submission: Submission } | { readonly errors: readonly RowError[] };
 
+/** The id of an order that was imported under this number. */
+export const importedOrderId = (number: string): bigint => stableId(`order:${number}`);
+
 /**
  * Converts the rows of one invoice to a submission. Values that the file does not contain get the defaults of
  * docs/import.md: tax 0, outcome refund, no label, presentment currency = shop currency.
  */
-export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
+export function mapInvoice(invoice: Invoice, target: ImportTarget, map: ColumnMap): Mapped {
   const [first] = invoice.rows;
   if (!first) return { errors: [] };
   const errors: RowError[] = [];
@@ -52,15 +57,15 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
     const reason = `${invoice.number} has ${invoice.size} rows: a return takes at most ${MAX_ROWS}`;
     errors.push({ line: first.line, reason });
   }
-  const lines = invoice.rows.map((row, at) => lineOf(row, at, { target, errors }));
-  const submittedAt = localTime(first, errors);
+  const lines = invoice.rows.map((row, at) => lineOf(row, at, { ...invoice, target, map, errors }));
+  const submittedAt = localTime(first, map, errors);
   if (errors.length > 0) return { errors };
   return {
     submission: {
       shopId: target.shopId,
       actor: target.actor,
       idempotencyKey: `import:${invoice.number}`,
-      order: { providerOrderId: stableId(`order:${invoice.number}`), name: invoice.number },
+      order: { providerOrderId: importedOrderId(invoice.number), name: first.InvoiceNo },
       currency: target.currency,
       presentmentCurrency: target.currency,
       customer: {
@@ -71,31 +76,40 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
       returnMethod: target.returnMethod,
       submittedAt: { seconds: BigInt(Math.floor(submittedAt / 1000)), nanos: 0 },
       lines,
+      correctTexts: true,
     },
   };
 }
 
-function lineOf(row: Row, at: number, o: { target: ImportTarget; errors: RowError[] }) {
+function lineOf(
+  row: Row,
+  at: number,
+  o: { number: string; target: ImportTarget; map: ColumnMap; errors: RowError[] },
+) {
   const reject = (reason: string) => o.errors.push({ line: row.line, reason });
   if (!row.isWhole) reject('the row has more or fewer cells than the first line');
   if (row.InvoiceNo.trim() === '') reject('InvoiceNo is empty');
   if (row.StockCode.trim() === '') reject('StockCode is empty');
-  const quantity = Number(row.Quantity);
+  const quantity = Number(plainNumber(row.Quantity, o.map.decimal) || Number.NaN);
   const isValid = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
   if (!isValid)
     reject(`Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"`);
-  const amount = isValid ? lineAmount(row.UnitPrice, -quantity, o.target.currency) : '0';
+  const price = plainNumber(row.UnitPrice, o.map.decimal);
+  const amount = isValid ? lineAmount(price, -quantity, o.target.currency) : '0';
   if (amount === undefined) {
+    const hint = price.includes(',')
+      ? ': if its comma is the decimal sign, say so with --columns'
+      : '';
     reject(
-      `UnitPrice must be a decimal number that fits ${o.target.currency}, not "${row.UnitPrice}"`,
+      `UnitPrice must be a decimal number that fits ${o.target.currency}, not "${row.UnitPrice}"${hint}`,
     );
   }
   const money = { shop: amount ?? '0' };
   const title = row.Description.trim() || row.StockCode;
   return {
     // An invoice may have the same SKU twice, so the id contains the position.
-    providerLineItemId: stableId(`line:${row.InvoiceNo}:${at}`),
-    providerLineItemExternalId: `${row.InvoiceNo}:${at + 1}`,
+    providerLineItemId: stableId(`line:${o.number}:${at}`),
+    providerLineItemExternalId: `${o.number}:${at + 1}`,
     sku: row.StockCode,
     lineItemTitle: title,
     title,
@@ -105,19 +119,19 @@ function lineOf(row: Row, at: number, o: { target: ImportTarget; errors: RowErro
   };
 }
 
-function localTime(row: Row, errors: RowError[]): number {
-  const time = timeInZone(row.InvoiceDate, TIME_ZONE);
+function localTime({ InvoiceDate: text, line }: Row, { dates }: ColumnMap, errors: RowError[]) {
+  const time = timeInZone(isoDate(text.trim(), dates), TIME_ZONE);
   if (time === undefined) {
-    errors.push({
-      line: row.line,
-      reason: `InvoiceDate must be an ISO time, not "${row.InvoiceDate}"`,
-    });
+    const form = dates === 'iso' ? 'an ISO time' : `a time ${dates} hh:mm`;
+    const hint = isOrdered(text) ? ': name the order of day and month with --columns' : '';
+    errors.push({ line, reason: `InvoiceDate must be ${form}, not "${text}"${hint}` });
   }
   return time ?? 0;
 }
 
 /** ISO 3166 alpha-2; empty when the name is not a country of the standard. */
-function countryCode(name: string): string {
+function countryCode(text: string): string {
+  const name = normalForm(text);
   return COUNTRY_CODES.get(name) ?? CODES.get(name.toLowerCase()) ?? '';
 }
 

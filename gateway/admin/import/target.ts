@@ -38,8 +38,3 @@ export async function targetOf(
   const returnMethod = requestsLabels ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
   return { ...call, currency, returnMethod };
 }
-
-/** The return method of an import that ran while the shop had another label provider. */
-export function otherMethod(returnMethod: ReturnMethod): ReturnMethod {
-  return returnMethod === ReturnMethod.MAIL ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
-}

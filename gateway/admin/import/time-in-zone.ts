@@ -30,3 +30,32 @@ function offsetAt(at: number, zone: string): number {
   const [, sign = '+', hours = '0', minutes = '0'] = /GMT([+-])(\d{2}):(\d{2})/.exec(name) ?? [];
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
 }
+
+/** Forms of local dates: ISO 8601, or with day and month in this order. */
+export type DateForm = 'iso' | 'dd/mm/yyyy' | 'mm/dd/yyyy';
+
+const WITH_ORDER =
+  /^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:,? (\d{1,2}):(\d{2})(?::(\d{2}))?(?: ?([ap])\.?m\.?)?)?$/i;
+
+/** Writes a date of this form as ISO 8601. Other texts stay as they are. */
+export function isoDate(text: string, form: DateForm): string {
+  const found = form === 'iso' ? null : WITH_ORDER.exec(text);
+  if (!found) return text;
+  const [, one = '', other = '', year, hour = '0', minute = '00', second = '00', half] = found;
+  const [day, month] = form === 'dd/mm/yyyy' ? [one, other] : [other, one];
+  const hours = half ? (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0) : Number(hour);
+  const two = (digits: string | number) => String(digits).padStart(2, '0');
+  return `${year}-${two(month)}-${two(day)}T${two(hours)}:${minute}:${second}`;
+}
+
+/** Whether a text is a date only when day and month are exchanged. */
+export function hasOtherOrder(text: string, form: DateForm): boolean {
+  const found = form === 'iso' ? null : WITH_ORDER.exec(text.trim());
+  if (!found) return false;
+  const [first, second] = [Number(found[1]), Number(found[2])];
+  const [day, month] = form === 'dd/mm/yyyy' ? [first, second] : [second, first];
+  return month > 12 && month <= 31 && day <= 12;
+}
+
+/** Whether a text looks like a date with day and month in an unknown order. */
+export const isOrdered = (text: string): boolean => WITH_ORDER.test(text.trim());

@@ -10,9 +10,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { decimalsOf } from '../../platform/currencies.ts';
+
 import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
 import { type LineValue, shareOf } from '../../platform/line-value.ts';
 import { type Both, formatAmount, inBoth } from '../../platform/money.ts';
+import { normalForm } from '../../platform/text.ts';
+
 import type { OrderAnswer } from '../commerce/find-order.ts';
 import type { FoundOrder } from '../commerce/provider.ts';
 import { type Elsewhere, type LineLeft, linesLeft } from '../commerce/remaining.ts';
@@ -102,7 +105,9 @@ function lineOf(
 ): LineLeft {
   const field = `lines[${n}].${providerLineItemId > 0n ? 'provider_line_item_id' : 'sku'}`;
   const matching = lines.filter((line) =>
-    providerLineItemId > 0n ? line.id === providerLineItemId : sku !== '' && line.sku === sku,
+    providerLineItemId > 0n
+      ? line.id === providerLineItemId
+      : sku !== '' && normalForm(line.sku) === normalForm(sku),
   );
   const [line] = matching;
   if (!line) throw invalidField(field, 'is not in the order');

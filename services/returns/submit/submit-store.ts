@@ -153,7 +153,8 @@ async function insertRows(
   );
 }
 
-function lineColumns(line: SubmittedLine) {
+/** The columns of a line item, except its amounts. */
+export function lineColumns(line: SubmittedLine) {
   return {
     ...LINE_FIELDS.toColumns(line),
     title: line.title || [line.lineItemTitle, line.variantTitle].filter(Boolean).join(' - '),

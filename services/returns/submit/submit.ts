@@ -10,7 +10,12 @@ import {
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { decimalsOf } from '../../platform/currencies.ts';
 import { invalidField, stateForbids } from '../../platform/errors.ts';
-import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts';
+import {
+  findKey,
+  idempotencyConflict,
+  oncePerKey,
+  requestHash,
+} from '../../platform/idempotency.ts';
 import { callerShape, idempotencyKey, parseInput } from '../../platform/input.ts';
 import {
   amountOf,
@@ -42,7 +47,9 @@ import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { addTimeline } from '../store/timeline-store.ts';
+import { correctTexts } from './correct-texts.ts';
 import { lookedUp, needsLookUp } from './look-up.ts';
+import { normalRequest } from './normal-request.ts';
 import {
   incompleteSubmission,
   type Submission,
@@ -62,10 +69,17 @@ export interface SubmitDeps {
 
 const keyed = z.object({ ...callerShape, idempotencyKey });
 
+export interface Submitted {
+  readonly return: Return;
+  readonly repeated: boolean;
+  /** Whether the call changed texts of the return of an earlier call. */
+  readonly corrected?: boolean;
+}
+
 /**
  * Records a new return. It is open, or in review when it is flagged. A repeated call with the same key and content
  * returns the return of the first call in its current state, and `repeated`. A submission with the name of the order
- * and without its id is completed first, see {@link lookedUp}.
+ * and without its id is completed first, see {@link lookedUp}. `correct_texts` is {@link correctTexts}.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
@@ -74,20 +88,16 @@ const keyed = z.object({ ...callerShape, idempotencyKey });
 export async function submitReturn(
   deps: SubmitDeps,
   request: SubmitReturnRequest,
-): Promise<{ readonly return: Return; readonly repeated: boolean }> {
+): Promise<Submitted> {
   const { shopId, idempotencyKey: key } = parseInput(keyed, request);
-  const hash = requestHash(SubmitReturnRequestSchema, request);
-  const use = { shopId, operation: 'SubmitReturn', key, hash };
+  const hash = requestHash(SubmitReturnRequestSchema, normalRequest(request));
+  const earlierHash = requestHash(SubmitReturnRequestSchema, { ...request, correctTexts: false });
+  const use = { shopId, operation: 'SubmitReturn', key, hash, earlierHash };
   // A submission without the id of the order is valid only after the provider has completed it.
   const isIncomplete = needsLookUp(request);
   const whole = isIncomplete ? undefined : parseInput(submission, request);
-  const earlier = await findUse(deps.pool, use);
-  if (earlier !== undefined) {
-    return {
-      return: await existing(deps.store, deps.pool, { shopId, id: earlier }),
-      repeated: true,
-    };
-  }
+  const earlier = await findKey(deps.pool, use);
+  if (earlier) return repeated(deps, request, { whole, earlier });
   const answer = whole ? undefined : await orderOf(deps, request);
   const settings = await loadSettings(deps.pool, shopId);
   const checkedIn = async (db: Queryable) =>
@@ -107,6 +117,22 @@ export async function submitReturn(
     });
     return { return: await existing(deps.store, tx, { ...input, id }), repeated };
   });
+}
+
+/** Answers a call whose key was used. */
+async function repeated(
+  { pool, store }: SubmitDeps,
+  { shopId, correctTexts: corrects }: SubmitReturnRequest,
+  o: {
+    readonly whole: Submission | undefined;
+    readonly earlier: { readonly resultId: bigint; readonly isSame: boolean };
+  },
+): Promise<Submitted> {
+  const { resultId: id, isSame } = o.earlier;
+  if (isSame) return { return: await existing(store, pool, { shopId, id }), repeated: true };
+  if (!corrects || !o.whole) throw idempotencyConflict();
+  const checked = check(o.whole, await loadSettings(pool, shopId));
+  return { ...(await correctTexts(store, id, checked)), repeated: true };
 }
 
 /** Asks the shop's provider for the order of a submission. @throws DomainError INVALID_ARGUMENT; as {@link findOrder}. */

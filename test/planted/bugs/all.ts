@@ -5,6 +5,7 @@ import { clockBugs } from './clock.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
 import { failoverBugs } from './failover.ts';
+import { importBugs } from './import.ts';
 import { inboundBugs } from './inbound.ts';
 import { jobBugs } from './jobs.ts';
 import { lookUpBugs } from './look-up.ts';
@@ -35,6 +36,7 @@ export const BUGS: readonly Bug[] = [
   ...unitBugs,
   ...amountBugs,
   ...lookUpBugs,
+  ...importBugs,
   ...inboundBugs,
   ...failoverBugs,
   ...clockBugs,

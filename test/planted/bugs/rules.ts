@@ -3,14 +3,6 @@ import type { Bug } from '../bug.ts';
 /** Bugs in the rules of returns, dispositions and fraud reports. */
 export const ruleBugs: readonly Bug[] = [
   {
-    name: 'withdrawn-currency-unreadable',
-    promise: 'amounts of orders from the past stay readable after their currency was withdrawn',
-    file: 'services/platform/currencies.ts',
-    find: ' ?? CURRENCIES.withdrawn.get(currency)',
-    replace: '',
-    tests: ['services/platform/money.test.ts'],
-  },
-  {
     name: 'restocked-by-event-too',
     promise: 'goods that the provider may have restocked are not restocked by event',
     file: 'services/returns/processing/prepare.ts',
@@ -231,7 +223,7 @@ export const ruleBugs: readonly Bug[] = [
     name: 'key-for-other-content',
     promise: 'a key that was used with other content is refused',
     file: 'services/platform/idempotency.ts',
-    find: 'if (!found.request_hash.equals(use.hash)) throw idempotencyConflict(use.field);',
+    find: 'if (found && !found.isSame) throw idempotencyConflict(use.field);',
     replace: '',
     tests: ['services/returns/states.test.ts'],
   },

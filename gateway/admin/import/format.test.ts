@@ -1,0 +1,153 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ROOT } from '../../../test/kit/process.ts';
+import { describeFormat, formatOf, readColumnMap } from './format.ts';
+import { findScattered, type Invoice, readInvoices } from './rows.ts';
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'rms-import-'));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const HEADER = 'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
+const TEXT = `${HEADER}\nA,1,Caf\u00e9 \u20ac5,-1,2011-03-01,2.55,17850,C\u00f4te\nB,2,x,-2,2011-03-01,1,,UK\n`;
+
+/** Reads bytes as the command does: checks the whole file, then reads its invoices. */
+async function read(bytes: string | Buffer, o: { map?: string; encoding?: string } = {}) {
+  const file = join(folder, 'file.csv');
+  await writeFile(file, bytes);
+  const map = o.map === undefined ? undefined : await readColumnMap(o.map);
+  const format = await formatOf(file, map, o.encoding);
+  await findScattered(file, format);
+  const invoices: Invoice[] = [];
+  for await (const one of readInvoices(file, format)) invoices.push(one);
+  return { how: describeFormat(format), rows: invoices.flatMap(({ rows }) => rows) };
+}
+
+const utf16 = (text: string) => Buffer.from(text, 'utf16le');
+/** The text in Windows-1252, whose euro sign is not in Latin 1. */
+const windows = (text: string) =>
+  Buffer.from(
+    [...text].map((character) => (character === '\u20ac' ? 0x80 : character.charCodeAt(0))),
+  );
+
+describe('the encoding of a file', () => {
+  test.each<[string, string | Buffer, string, string | undefined]>([
+    ['UTF-8', TEXT, 'UTF-8', undefined],
+    ['UTF-8 with a mark', `\ufeff${TEXT}`, 'UTF-8', undefined],
+    ['UTF-16LE with a mark', utf16(`\ufeff${TEXT}`), 'UTF-16LE', undefined],
+    ['UTF-16BE with a mark', utf16(`\ufeff${TEXT}`).swap16(), 'UTF-16BE', undefined],
+    ['UTF-16LE', utf16(TEXT), 'UTF-16LE', undefined],
+    ['UTF-16BE', utf16(TEXT).swap16(), 'UTF-16BE', undefined],
+    ['Windows-1252', windows(TEXT), 'WINDOWS-1252', 'windows-1252'],
+  ])('%s is read, and named', async (_, bytes, how, encoding) => {
+    const { how: told, rows } = await read(bytes, { ...(encoding && { encoding }) });
+    expect(told).toBe(`${how}, separated by commas`);
+    expect(rows).toMatchObject([
+      { InvoiceNo: 'A', Description: 'Caf\u00e9 \u20ac5', Country: 'C\u00f4te', line: 2 },
+      { InvoiceNo: 'B', line: 3 },
+    ]);
+  });
+
+  test('is strict: bytes that are no UTF-8 are named with their line, wherever they are', async () => {
+    const filler = 'B,2,x,-2,2011-03-01,1,,UK\n'.repeat(10_000);
+    const file = Buffer.concat([Buffer.from(`${HEADER}\n${filler}`), windows('A,1,Caf\u00e9,\n')]);
+    await expect(read(file)).rejects.toThrow(
+      'line 10002: the bytes after "A,1,Caf" are no UTF-8: save the file as CSV UTF-8, or name its encoding, such as --encoding windows-1252',
+    );
+    const bytes = Buffer.from(TEXT);
+    await expect(read(bytes.subarray(0, bytes.indexOf(0xc3) + 1))).rejects.toThrow(
+      'ends within a character',
+    );
+  });
+
+  test.each<[string, string | Buffer, string, string]>([
+    ['UTF-8 called Windows-1252', TEXT, 'windows-1252', 'the file is UTF-8, not windows-1252'],
+    ['a mark against the option', `\ufeff${TEXT}`, 'windows-1252', 'leave out --encoding'],
+    ['bytes of no character', Buffer.from([...windows(TEXT), 0x81]), 'windows-1252', 'line 4'],
+    ['UTF-16 called UTF-8', utf16(TEXT), 'utf-8', 'are no UTF-8'],
+  ])('is not %s', async (_, bytes, encoding, why) => {
+    await expect(read(bytes, { encoding })).rejects.toThrow(why);
+  });
+
+  test.each([
+    ['a ZIP file, such as .xlsx', Buffer.from('PK\u0003\u0004\u0014\0')],
+    ['an Excel file (.xls)', Buffer.from('d0cf11e0a1b11ae1', 'hex')],
+    ['a compressed file', gzipSync(TEXT)],
+  ])('of %s is none, and the message says what to do', async (what, bytes) => {
+    await expect(read(bytes)).rejects.toThrow(`the file is ${what}`);
+    await expect(read(bytes)).rejects.toThrow('save it as CSV UTF-8');
+  });
+});
+
+describe('the separator of a file', () => {
+  const quoted = TEXT.replace(/^(.*)$/gm, (line) => line && `"${line.replaceAll(',', '";"')}"`);
+  test.each([
+    ['semicolons', TEXT.replaceAll(',', ';'), 'semicolons'],
+    ['tabs', TEXT.replaceAll(',', '\t'), 'tabs'],
+    ['bars', TEXT.replaceAll(',', '|'), 'bars'],
+    ['quoted semicolons', quoted, 'semicolons'],
+    [
+      'a line sep=;',
+      `sep=;\r\n${TEXT.replaceAll(',', ';').replaceAll('\n', '\r\n')}`,
+      'semicolons',
+    ],
+    ['a line sep=,', `sep=,\n${TEXT}`, 'commas'],
+    ['separators at the end', TEXT.replaceAll(/$/gm, ','), 'commas'],
+    ['another case and spaces', TEXT.replace('InvoiceNo', ' invoice no '), 'commas'],
+    ['rows without values', TEXT.replace('B,2', ',,,,,,,\nB,2'), 'commas'],
+  ])('%s: found and named', async (_, text, named) => {
+    const { how, rows } = await read(text);
+    expect(how).toBe(`UTF-8, separated by ${named}`);
+    expect(rows.map(({ InvoiceNo, Country, isWhole }) => [InvoiceNo, Country, isWhole])).toEqual([
+      ['A', 'C\u00f4te', true],
+      ['B', 'UK', true],
+    ]);
+  });
+});
+
+describe('the columns of a file', () => {
+  test('are rejected when one is there twice, with both positions', async () => {
+    const twice = TEXT.replace('Country', 'Country,stock code');
+    await expect(read(twice)).rejects.toThrow(
+      'line 1: the column StockCode is there twice, as columns 2 and 9: remove one of them, or rename it',
+    );
+    expect((await read(TEXT.replace('Country', 'Country,X,X'))).rows).toHaveLength(2);
+  });
+
+  test.each([
+    ['no JSON', '{', 'is no JSON'],
+    ['an unknown column', '{"columns":{"Sku":"x"}}', 'Sku'],
+    ['an unknown rule', '{"decimals":","}', 'decimals'],
+  ])('are not mapped by %s', async (_, json, why) => {
+    const map = join(folder, 'map.json');
+    await writeFile(map, json);
+    await expect(read(TEXT, { map })).rejects.toThrow(why);
+  });
+
+  const shipped = (name: string) => join(ROOT, `gateway/admin/import/columns/${name}.json`);
+
+  test('of Online Retail are read as Excel saves it', async () => {
+    const text = `${HEADER.replaceAll(',', ';')}\r\nC1;22;Caf\u00e9;-1;01/12/2010 14:33;1.002,55;17850;EIRE\r\n`;
+    const { how, rows } = await read(windows(text), { map: shipped('online-retail-excel') });
+    expect(how).toBe('WINDOWS-1252, separated by semicolons');
+    expect(rows).toMatchObject([{ Description: 'Caf\u00e9', UnitPrice: '1.002,55' }]);
+    const american = text.replace('01/12/2010', '12/31/2010');
+    await expect(read(windows(american), { map: shipped('online-retail-excel') })).rejects.toThrow(
+      'line 2: InvoiceDate "12/31/2010 14:33" is no date dd/mm/yyyy',
+    );
+    const marked = await read(`\ufeff${text}`, { map: shipped('online-retail-excel') });
+    expect(marked.how).toBe('UTF-8, separated by semicolons');
+  });
+
+  test('of Online Retail II are read', async () => {
+    const text =
+      'Invoice,StockCode,Description,Quantity,InvoiceDate,Price,Customer ID,Country\nC489449,22087,PAPER BUNTING,-12,2009-12-01 10:33:00,2.95,16321,Australia\n';
+    const { rows } = await read(text, { map: shipped('online-retail-ii') });
+    expect(rows).toMatchObject([{ InvoiceNo: 'C489449', UnitPrice: '2.95', CustomerID: '16321' }]);
+  });
+});
