@@ -8,7 +8,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { normalForm, snakeCase } from '../../platform/text.ts';
 import { exchangeSumsIn, LINE_AMOUNTS, lineSumsIn } from '../money/totals.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { type CheckedSubmission, lineColumns } from './submit-store.ts';
+import type { CheckedSubmission } from './submit-store.ts';
 
 /** The texts of a line item that a correction changes. */
 const LINE_TEXTS = ['line_item_title', 'variant_title', 'title'] as const;
@@ -19,19 +19,21 @@ const NAMED_MAX = 20;
  * Changes the texts of a return to those of a later submission with the same key. The rest must be the same. A return
  * in any state is corrected. The address of a redacted return stays removed.
  *
+ * @param o.columns the columns of each line item.
  * @throws DomainError IDEMPOTENCY_CONFLICT with the fields that differ; RETURN_TOO_LARGE.
  */
 export async function correctTexts(
   store: ReturnStore,
   returnId: bigint,
-  checked: CheckedSubmission,
+  o: { readonly checked: CheckedSubmission; readonly columns: readonly object[] },
 ): Promise<{ readonly return: Return; readonly corrected: boolean }> {
+  const { checked } = o;
   const { shopId, actor } = checked.submission;
   const by = { shopId, actor, returnId, addsInput: true };
   const { value, return: after } = await store.change(by, async (tx, current) => {
     const differing = differencesOf(current, checked);
     if (differing.length > 0) throw conflict(differing);
-    await writeTexts(tx, current, checked);
+    await writeTexts(tx, current, o);
     return { value: current.revision };
   });
   return { return: after, corrected: after.revision !== value };
@@ -103,9 +105,16 @@ function lineDifferences(current: Return, { lines, currencies }: CheckedSubmissi
   });
 }
 
-async function writeTexts(tx: Queryable, current: Return, checked: CheckedSubmission) {
-  const rows = checked.lines.map(({ line }, n) => ({
-    ...lineColumns(line),
+async function writeTexts(
+  tx: Queryable,
+  current: Return,
+  {
+    checked,
+    columns,
+  }: { readonly checked: CheckedSubmission; readonly columns: readonly object[] },
+) {
+  const rows = columns.map((line, n) => ({
+    ...line,
     id: current.lineItems[n]?.lineItemId.toString(),
   }));
   await tx.query(

@@ -57,7 +57,7 @@ import {
   type SubmittedLine,
   submission,
 } from './submission.ts';
-import { type CheckedSubmission, insertReturn, lockOrderRow } from './submit-store.ts';
+import { type CheckedSubmission, insertReturn, lineColumns, lockOrderRow } from './submit-store.ts';
 
 export interface SubmitDeps {
   readonly pool: pg.Pool;
@@ -132,7 +132,8 @@ async function repeated(
   if (isSame) return { return: await existing(store, pool, { shopId, id }), repeated: true };
   if (!corrects || !o.whole) throw idempotencyConflict();
   const checked = check(o.whole, await loadSettings(pool, shopId));
-  return { ...(await correctTexts(store, id, checked)), repeated: true };
+  const columns = checked.lines.map(({ line }) => lineColumns(line));
+  return { ...(await correctTexts(store, id, { checked, columns })), repeated: true };
 }
 
 /** Asks the shop's provider for the order of a submission. @throws DomainError INVALID_ARGUMENT; as {@link findOrder}. */
