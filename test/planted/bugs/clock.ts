@@ -11,6 +11,14 @@ export const clockBugs: readonly Bug[] = [
     tests: ['services/returns/processing/takeover.test.ts'],
   },
   {
+    name: 'request-settled-by-the-clock',
+    promise: 'one refund is made, whatever the clock of PostgreSQL does',
+    file: 'services/returns/processing/perform.ts',
+    find: 'if (seenMs >= commerce.settledAfterMs)',
+    replace: 'if (Math.max(seenMs, o.step.oldestRequestMsAgo ?? 0) >= commerce.settledAfterMs)',
+    tests: ['services/returns/processing/clock-model.test.ts'],
+  },
+  {
     name: 'settled-by-a-person-too-early',
     promise: 'a person cannot say that nothing was made while the request may still arrive',
     file: 'services/returns/commerce/settle.ts',
