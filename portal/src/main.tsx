@@ -7,6 +7,7 @@ import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import type { SessionShop } from '../../proto/gen/rms/portal/v1/session_pb.ts';
 import { createCache, createTransport } from './api/client.ts';
+import { warnBeforeLeaving } from './api/use-write.ts';
 import { lazyPart } from './parts/lazy-part.tsx';
 import { notifyDone } from './parts/notify.ts';
 import { router } from './router.tsx';
@@ -25,6 +26,7 @@ const SignedOut = lazyPart(async () => (await import('./session/signed-out.tsx')
 
 const root = document.getElementById('root');
 if (!root) throw new Error('the page has no element "root"');
+window.addEventListener('beforeunload', warnBeforeLeaving);
 const cache = createCache();
 const transport = createTransport(undefined);
 

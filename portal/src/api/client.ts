@@ -42,8 +42,12 @@ export function createCache(): QueryClient {
       onError: (error, { queryKey }) => onError(error, isSessionKey(queryKey)),
     }),
     mutationCache: new MutationCache({ onError: (error) => onError(error, false) }),
+    // By default the library sends nothing while the browser is offline, and then all of it when the network is back.
     defaultOptions: {
+      mutations: { networkMode: 'always', retry: false },
       queries: {
+        networkMode: 'always',
+        refetchOnReconnect: true,
         staleTime: FRESH_MS,
         retry: (failures, error) => failures < RETRIES && isPassing(error),
       },

@@ -1,4 +1,6 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { FieldErrorSchema } from '../../../proto/gen/rms/portal/v1/common_pb.ts';
 
 /** What a reader sees about a failed call: what happened, and what to do. */
 export interface Explanation {
@@ -16,7 +18,7 @@ const TITLES: Partial<Readonly<Record<Code, string>>> = {
   [Code.Aborted]: 'Somebody else changed this at the same time',
 };
 
-/** The titles of errors whose cause is the service or the connection; their texts say nothing to a reader. */
+/** Errors whose cause is the service or the connection; their texts say nothing to a reader. */
 const OURS: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.DeadlineExceeded,
@@ -27,16 +29,68 @@ const OURS: ReadonlySet<Code> = new Set([
   Code.Unimplemented,
 ]);
 
+/** A write without an answer: nobody knows whether it was carried out. */
+export class NoAnswer extends Error {
+  /** Whether it did not leave the browser. */
+  readonly notSent: boolean;
+  /** What shows whether it was carried out. */
+  readonly place: string;
+
+  constructor({ parent }: DescMethod, notSent: boolean) {
+    super('no answer');
+    this.notSent = notSent;
+    this.place = parent.name === 'ReturnsService' ? 'the return' : 'this page';
+  }
+}
+
+/** Whether a write was sent and has no answer, so that it may be carried out. */
+export function wasSent(error: unknown): boolean {
+  return error instanceof NoAnswer && !error.notSent;
+}
+
+/** Whether an error of a call leaves open whether the call was carried out. */
+export function isUnanswered(error: unknown): boolean {
+  return OURS.has(ConnectError.from(error).code);
+}
+
 /** Turns an error of a call into a title and a text for the reader. */
 export function explain(error: unknown): Explanation {
-  const { code, rawMessage } = ConnectError.from(error);
-  if (OURS.has(code)) {
+  if (error instanceof NoAnswer) return explainNoAnswer(error);
+  const failure = ConnectError.from(error);
+  if (isUnanswered(failure)) {
+    return navigator.onLine
+      ? {
+          title: 'The service did not answer',
+          text: 'Nothing is lost. Check your connection, wait a moment and try again.',
+        }
+      : { title: 'No network', text: 'Your browser is offline. Connect it, and try again.' };
+  }
+  if (isKeyUsed(failure)) {
     return {
-      title: 'The service did not answer',
-      text: 'Nothing is lost. Check your connection, wait a moment and try again.',
+      title: 'An earlier try was carried out',
+      text: 'Its answer was lost, and it had other values. See what it changed before you try again.',
     };
   }
+  const { code, rawMessage } = failure;
   return { title: TITLES[code] ?? 'This did not work', text: sentence(rawMessage) };
+}
+
+function explainNoAnswer({ notSent, place }: NoAnswer): Explanation {
+  return notSent
+    ? {
+        title: 'Not sent: no network',
+        text: 'Your browser is offline. Nothing was changed, and nothing is sent later.',
+      }
+    : {
+        title: 'Sent, no answer yet',
+        text: `It may be done already. Look at ${place} before you try again. A repeat cannot do it twice.`,
+      };
+}
+
+/** Whether the idempotency key was used by a try with other content. */
+function isKeyUsed(error: ConnectError): boolean {
+  const [detail] = error.findDetails(FieldErrorSchema);
+  return detail?.reason === 'IDEMPOTENCY_CONFLICT' && detail.field === 'idempotency_key';
 }
 
 /** Whether a repeat can have another result: not for what does not exist, and not for what the role may not do. */

@@ -7,7 +7,8 @@ export interface Question {
   /** The words of the button: the action itself, never "OK". */
   readonly action: string;
   readonly danger?: boolean;
-  readonly onConfirm: () => void;
+  /** Does it. The question stays until the promise ends, and shows why it failed. */
+  readonly onConfirm: () => Promise<void>;
 }
 
 let asked: Question | undefined;

@@ -12,10 +12,13 @@ export function Dialog(o: {
   readonly size?: 'lg';
   /** Only the dialog's own button closes it, because something in it would be lost. */
   readonly sticky?: boolean;
+  /** Nothing closes it, because a write has no answer yet. */
+  readonly busy?: boolean;
   readonly children: ReactNode;
 }) {
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
+  const stays = o.sticky || o.busy;
   // A layout effect ends before the element is removed, so that closing gives the focus back.
   useLayoutEffect(() => {
     const dialog = element.current;
@@ -33,14 +36,15 @@ export function Dialog(o: {
       onCancel={(event) => {
         // React decides whether the dialog is there.
         event.preventDefault();
-        if (!o.sticky) o.onClose();
+        if (!stays) o.onClose();
       }}
-      // Chromium closes at the second Escape, whatever the page says to the first.
+      // Not known to every browser. Without it, Chromium closes at the second Escape, whatever the page says to the first.
+      closedby={stays ? 'none' : 'closerequest'}
       onClose={() => {
-        if (o.sticky) element.current?.showModal();
+        if (stays) element.current?.showModal();
       }}
       onClick={({ target }) => {
-        if (target === element.current && !o.sticky) o.onClose();
+        if (target === element.current && !stays) o.onClose();
       }}
     >
       <div className={styles.content}>
@@ -48,7 +52,9 @@ export function Dialog(o: {
           <Title order={2} id={titleId}>
             {o.title}
           </Title>
-          {!o.sticky && <CloseButton aria-label="Close" onClick={o.onClose} />}
+          {!o.sticky && (
+            <CloseButton aria-label="Close" disabled={o.busy ?? false} onClick={o.onClose} />
+          )}
         </Group>
         {o.children}
       </div>

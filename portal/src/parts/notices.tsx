@@ -1,7 +1,7 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
-import { useSyncExternalStore } from 'react';
+import { useState, useSyncExternalStore } from 'react';
 import styles from './notices.module.css';
-import { closeNotice, currentNotices, onNotices } from './notify.ts';
+import { closeNotice, currentNotices, notifyFailure, onNotices } from './notify.ts';
 
 /** The messages about actions, at the lower end of the page. Screen readers read each when it appears. */
 export function Notices() {
@@ -23,21 +23,26 @@ export function Notices() {
             <Text size="sm" c="var(--mantine-color-text)">
               {text}
             </Text>
-            {undo && (
-              <Button
-                size="compact-sm"
-                variant="default"
-                onClick={() => {
-                  closeNotice(id);
-                  undo();
-                }}
-              >
-                Undo
-              </Button>
-            )}
+            {undo && <Undo id={id} undo={undo} />}
           </Group>
         </Alert>
       ))}
     </div>
+  );
+}
+
+/** Stays until the answer, so that the user can try again. */
+function Undo(o: { readonly id: number; readonly undo: () => Promise<void> }) {
+  const [isPending, setPending] = useState(false);
+  const take = () => {
+    setPending(true);
+    o.undo()
+      .then(() => closeNotice(o.id), notifyFailure)
+      .finally(() => setPending(false));
+  };
+  return (
+    <Button size="compact-sm" variant="default" loading={isPending} onClick={take}>
+      Undo
+    </Button>
   );
 }

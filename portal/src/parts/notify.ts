@@ -6,8 +6,8 @@ export interface Notice {
   readonly title?: string;
   readonly text: string;
   readonly isFailure: boolean;
-  /** Takes the action back. */
-  readonly undo?: () => void;
+  /** Takes the action back. The promise fails when that did not work. */
+  readonly undo?: () => Promise<void>;
 }
 
 /** How long a success is shown. Milliseconds. */
@@ -20,9 +20,14 @@ let lastId = 0;
 const listeners = new Set<() => void>();
 
 /** Says for some seconds that an action has worked. @param undo takes it back, if that is possible. */
-export function notifyDone(text: string, undo?: () => void): void {
+export function notifyDone(text: string, undo?: () => Promise<void>): void {
   const id = add({ text, isFailure: false, ...(undo && { undo }) });
   setTimeout(() => closeNotice(id), undo ? UNDO_MS : SHOWN_MS);
+}
+
+/** Says that an action has no answer yet. @returns the id of the message, which is closed when there is an answer. */
+export function notifySent(): number {
+  return add({ text: 'Sent, no answer yet.', isFailure: false });
 }
 
 /** Says why an action has failed, until the reader closes it. */

@@ -1,31 +1,39 @@
-import { Button, Group, Text } from '@mantine/core';
-import { useSyncExternalStore } from 'react';
-import { closeQuestion, currentQuestion, onQuestion } from './confirm.ts';
-import { Dialog } from './dialog.tsx';
+import { Text } from '@mantine/core';
+import { useState, useSyncExternalStore } from 'react';
+import { closeQuestion, currentQuestion, onQuestion, type Question } from './confirm.ts';
+import { FormModal } from './form-modal.tsx';
 
 /** Shows the question that is asked. */
 export function Questions() {
   const question = useSyncExternalStore(onQuestion, currentQuestion);
-  if (!question) return null;
+  return question ? <Asked question={question} /> : null;
+}
+
+function Asked({ question }: { readonly question: Question }) {
+  const [isPending, setPending] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const act = () => {
+    setPending(true);
+    setError(undefined);
+    question
+      .onConfirm()
+      .then(closeQuestion, setError)
+      .finally(() => setPending(false));
+  };
   return (
-    <Dialog title={question.title} onClose={closeQuestion}>
-      <Text size="sm" component="div" mb="lg">
+    <FormModal
+      title={question.title}
+      onClose={closeQuestion}
+      onSubmit={act}
+      submit={question.action}
+      keep="Keep as it is"
+      pending={isPending}
+      error={error}
+      danger={question.danger ?? false}
+    >
+      <Text size="sm" component="div">
         {question.text}
       </Text>
-      <Group justify="flex-end">
-        <Button variant="default" onClick={closeQuestion} data-autofocus>
-          Keep as it is
-        </Button>
-        <Button
-          {...(question.danger && { color: 'red.8' })}
-          onClick={() => {
-            closeQuestion();
-            question.onConfirm();
-          }}
-        >
-          {question.action}
-        </Button>
-      </Group>
-    </Dialog>
+    </FormModal>
   );
 }

@@ -6,7 +6,7 @@ import {
   type GetDeliveryResponse,
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -212,7 +212,7 @@ function SendAgain({ delivery }: { readonly delivery: Delivery }) {
     <Button
       loading={isPending}
       title="With the same webhook-id and the same payload"
-      onClick={() => run({ idempotencyKey: newActionKey(), deliveryId: delivery.id })}
+      onClick={() => run({ deliveryId: delivery.id })}
     >
       Send again
     </Button>

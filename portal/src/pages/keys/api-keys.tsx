@@ -171,7 +171,7 @@ function Scopes({ scopes }: { readonly scopes: readonly string[] }) {
 function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => void }) {
   const { can } = useSession();
   const { revokeApiKey, rotateApiKey } = ApiKeysService.method;
-  const { run, isPending } = useWrite(revokeApiKey, { done: 'The key is revoked.' });
+  const { send, isPending } = useWrite(revokeApiKey, { done: 'The key is revoked.' });
   const { id, description, state, replacedBy } = o.of;
   if (state !== 'valid') return null;
   const name = description || id;
@@ -183,7 +183,7 @@ function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => 
       text: <BeforeTheEnd of={o.of} text={words.text} />,
       action: words.action,
       danger: true,
-      onConfirm: () => run({ keyId: id }),
+      onConfirm: () => send({ keyId: id }),
     });
   return (
     <Group gap="xs">

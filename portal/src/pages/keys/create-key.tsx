@@ -4,7 +4,7 @@ import { Checkbox, NativeSelect, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { KeyText } from './key-text.tsx';
@@ -23,7 +23,6 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const [scopes, setScopes] = useState<string[]>([]);
   const [days, setDays] = useState('365');
   const [text, setText] = useState<string>();
-  const idempotencyKey = useActionKey();
   const known = useQuery(ApiKeysService.method.listScopes, {}, { staleTime: Infinity });
   const { run, isPending, error } = useWrite(ApiKeysService.method.createApiKey, {
     inline: true,
@@ -33,7 +32,6 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   if (text !== undefined) return <KeyText text={text} onClose={onClose} />;
   const submit = () =>
     run({
-      idempotencyKey,
       description,
       scopes,
       ...(days !== '' && {

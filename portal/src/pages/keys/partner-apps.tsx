@@ -108,7 +108,7 @@ function End({ of: { removedAt, removedBy } }: { readonly of: RemovedApp }) {
 function Remove({ app: { clientId, issuer } }: { readonly app: App }) {
   const { can } = useSession();
   const { removeApp } = AppsService.method;
-  const { run, isPending } = useWrite(removeApp, { done: 'The app is removed.' });
+  const { send, isPending } = useWrite(removeApp, { done: 'The app is removed.' });
   if (!can(removeApp)) return null;
   const ask = () =>
     confirm({
@@ -116,7 +116,7 @@ function Remove({ app: { clientId, issuer } }: { readonly app: App }) {
       text: 'Within 5 seconds its tokens stop working in your shop. What it has set up, such as webhooks, stays. You can install it again from the app.',
       action: 'Remove the app',
       danger: true,
-      onConfirm: () => run({ clientId, issuer }),
+      onConfirm: () => send({ clientId, issuer }),
     });
   return (
     <RowButton

@@ -5,7 +5,7 @@ import {
   ApiKeysService,
   type RotateApiKeyResponse,
 } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Time } from '../../parts/time.tsx';
 import { KeyText } from './key-text.tsx';
@@ -14,7 +14,6 @@ import { KeyText } from './key-text.tsx';
 export function RotateKey(o: { readonly of: ApiKey; readonly onClose: () => void }) {
   const [hours, setHours] = useState('24');
   const [rotated, setRotated] = useState<RotateApiKeyResponse>();
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(ApiKeysService.method.rotateApiKey, {
     inline: true,
     onSuccess: setRotated,
@@ -38,7 +37,6 @@ export function RotateKey(o: { readonly of: ApiKey; readonly onClose: () => void
       error={error}
       onSubmit={() =>
         run({
-          idempotencyKey: `${idempotencyKey}:${hours}`,
           keyId: o.of.id,
           overlapHours: Number(hours),
         })

@@ -148,7 +148,7 @@ function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVe
   const { version } = o.of;
   const { version: former, servedVersion, versions } = o.setting;
   const navigate = route.useNavigate();
-  const { run, isPending } = useWrite(setPayloadVersion, {
+  const { send, isPending } = useWrite(setPayloadVersion, {
     done: `Your webhooks use ${version} from now on.`,
     onSuccess: () =>
       void navigate({ search: { since: servedVersion }, replace: true, resetScroll: false }),
@@ -161,7 +161,7 @@ function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVe
       text: <Concerned setting={o.setting} version={version} />,
       action: `Use ${version}`,
       onConfirm: () =>
-        run(
+        send(
           { version, expectedVersion: former },
           // A version that has ended cannot be chosen again.
           versions.find((one) => one.version === former)?.selectable

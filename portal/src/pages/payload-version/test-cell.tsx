@@ -2,7 +2,7 @@ import { Text } from '@mantine/core';
 import { useState } from 'react';
 import { PayloadVersionService } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import type { Webhook } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { RowButton } from '../../parts/row-button.tsx';
 import { webhookText } from '../webhooks/name.ts';
 import { TestResult } from './test-result.tsx';
@@ -20,7 +20,7 @@ export function TestCell(o: {
   const { run, isPending } = useWrite(PayloadVersionService.method.sendVersionTest, {});
   const send = () => {
     setAsked(true);
-    run({ idempotencyKey: newActionKey(), webhookId: webhook.id, version });
+    run({ webhookId: webhook.id, version });
   };
   if (!webhook.delivers) return <>–</>;
   return (

@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -16,7 +16,6 @@ export function BackfillDialog(o: { readonly webhook: Webhook; readonly onClose:
   const [from, setFrom] = useState('');
   const [to, setTo] = useState('');
   const navigate = useNavigate();
-  const idempotencyKey = useActionKey();
   const [start, end] = [localMoment(from), localMoment(to)];
   const times = { ...(start && { from: start }), ...(end && { to: end }) };
   const preview = useQuery(WebhooksService.method.previewBackfill, {
@@ -39,9 +38,7 @@ export function BackfillDialog(o: { readonly webhook: Webhook; readonly onClose:
       pending={isPending}
       error={error}
       disabled={!data || data.events === 0 || data.more}
-      onSubmit={() =>
-        run({ idempotencyKey: `${idempotencyKey}:${from}:${to}`, webhookId: webhook.id, ...times })
-      }
+      onSubmit={() => run({ webhookId: webhook.id, ...times })}
     >
       <Text size="sm">
         Fills this webhook with the events <code>{webhook.trigger}</code> that are still stored,

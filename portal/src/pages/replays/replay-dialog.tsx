@@ -7,7 +7,7 @@ import type {
   ReplayFilterSchema,
 } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
@@ -21,7 +21,6 @@ export function ReplayDialog(o: {
   readonly onClose: () => void;
 }) {
   const navigate = useNavigate();
-  const idempotencyKey = useActionKey();
   const preview = useQuery(
     WebhooksService.method.previewReplay,
     { filter: o.filter },
@@ -45,7 +44,7 @@ export function ReplayDialog(o: {
       pending={isPending}
       error={error}
       disabled={!isPossible}
-      onSubmit={() => filter && run({ idempotencyKey, filter })}
+      onSubmit={() => filter && run({ filter })}
     >
       <Loaded query={preview} rows={3}>
         {(found) => <Preview found={found} />}

@@ -2,7 +2,7 @@ import { Divider, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/c
 import { Fragment, useState } from 'react';
 import type { ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import type { Term } from '../../meanings.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
@@ -91,18 +91,15 @@ interface InspectionProps {
   readonly pending: boolean;
   readonly error: unknown;
   readonly onClose: () => void;
-  readonly onSubmit: (found: { idempotencyKey: string; items: Finding[] }) => void;
+  readonly onSubmit: (found: { items: Finding[] }) => void;
 }
 
 /** A choice and a note for each line item. Only those with a choice are recorded. */
 function Inspection(o: InspectionProps) {
   const [findings, setFindings] = useState<ReadonlyMap<string, Finding>>(new Map());
-  const [idempotencyKey, setKey] = useState(newActionKey);
   const items = [...findings.values()].filter(({ finding }) => finding !== '');
   const change = (next: Finding) => {
     setFindings(new Map(findings).set(next.lineItemId, next));
-    // Other content is another action.
-    setKey(newActionKey());
   };
   const isTooMany = items.length > MAX_ITEMS;
   return (
@@ -113,7 +110,7 @@ function Inspection(o: InspectionProps) {
       pending={o.pending}
       error={o.error}
       disabled={items.length === 0 || isTooMany}
-      onSubmit={() => o.onSubmit({ idempotencyKey, items })}
+      onSubmit={() => o.onSubmit({ items })}
     >
       <Meanings of={[o.term]} />
       <Text size="sm">

@@ -2,7 +2,7 @@ import { Alert, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { inWords } from '../../words.ts';
@@ -12,7 +12,6 @@ import type { ReturnDialogProps } from './dialog-props.ts';
 const QUEUED: ReadonlySet<string> = new Set(['queued', 'already_queued']);
 
 export function Process({ about, returnId, onClose }: ReturnDialogProps) {
-  const idempotencyKey = useActionKey();
   const [refusal, setRefusal] = useState<string>();
   const { run, isPending, error } = useWrite(ReturnsService.method.processReturn, {
     inline: true,
@@ -29,7 +28,7 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       pending={isPending}
       error={error}
       disabled={refusal !== undefined}
-      onSubmit={() => run({ idempotencyKey, returnId })}
+      onSubmit={() => run({ returnId })}
     >
       <NotBack about={about} />
       <Missing about={about} />

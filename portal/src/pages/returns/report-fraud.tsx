@@ -3,7 +3,7 @@ import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { ErrorState } from '../../parts/states.tsx';
 import { inWords } from '../../words.ts';
@@ -18,7 +18,6 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
   );
   const [chosen, setChosen] = useState('');
   const [comment, setComment] = useState('');
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(ReturnsService.method.createFraudReport, {
     done: 'The return is reported.',
     inline: true,
@@ -37,9 +36,7 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
       error={error}
       fields={['category']}
       disabled={!category}
-      onSubmit={() =>
-        category && run({ idempotencyKey, returnId, category: category.name, comment })
-      }
+      onSubmit={() => category && run({ returnId, category: category.name, comment })}
     >
       <Text size="sm">
         A return has one report. It cannot be changed or removed. The state of the return stays as

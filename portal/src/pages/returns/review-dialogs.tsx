@@ -1,7 +1,7 @@
 import { Alert, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { moneyText } from '../../words.ts';
 import { CommentField } from './comment-field.tsx';
@@ -9,7 +9,6 @@ import type { ReturnDialogProps } from './dialog-props.ts';
 
 export function AddNote({ returnId, onClose }: ReturnDialogProps) {
   const [text, setText] = useState('');
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(ReturnsService.method.addNote, {
     done: 'The note is in the timeline.',
     inline: true,
@@ -22,7 +21,7 @@ export function AddNote({ returnId, onClose }: ReturnDialogProps) {
       submit="Add the note"
       pending={isPending}
       error={error}
-      onSubmit={() => run({ idempotencyKey, returnId, text })}
+      onSubmit={() => run({ returnId, text })}
     >
       <CommentField
         label="Note"
@@ -38,7 +37,6 @@ export function AddNote({ returnId, onClose }: ReturnDialogProps) {
 export function Flag({ returnId, onClose }: ReturnDialogProps) {
   const [reasons, setReasons] = useState('');
   const [comment, setComment] = useState('');
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(ReturnsService.method.flagReturn, {
     done: 'The return is in review.',
     inline: true,
@@ -55,7 +53,7 @@ export function Flag({ returnId, onClose }: ReturnDialogProps) {
       submit="Put into review"
       pending={isPending}
       error={error}
-      onSubmit={() => run({ idempotencyKey, returnId, reasons: lines, comment })}
+      onSubmit={() => run({ returnId, reasons: lines, comment })}
     >
       <Text size="sm">
         The return cannot be processed until somebody ends the review. Nothing else changes.
@@ -78,7 +76,6 @@ export function Flag({ returnId, onClose }: ReturnDialogProps) {
 
 export function Unflag({ returnId, onClose }: ReturnDialogProps) {
   const [comment, setComment] = useState('');
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(ReturnsService.method.unflagReturn, {
     done: 'The review has ended. The return is open.',
     inline: true,
@@ -91,7 +88,7 @@ export function Unflag({ returnId, onClose }: ReturnDialogProps) {
       submit="End the review"
       pending={isPending}
       error={error}
-      onSubmit={() => run({ idempotencyKey, returnId, comment })}
+      onSubmit={() => run({ returnId, comment })}
     >
       <Text size="sm">
         The return will be open again. No money moves yet: for that, process the return afterwards.
@@ -104,7 +101,6 @@ export function Unflag({ returnId, onClose }: ReturnDialogProps) {
 
 export function Cancel({ about, returnId, onClose }: ReturnDialogProps) {
   const [reason, setReason] = useState('');
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(ReturnsService.method.cancelReturn, {
     done: 'The return is cancelled.',
     inline: true,
@@ -120,7 +116,7 @@ export function Cancel({ about, returnId, onClose }: ReturnDialogProps) {
       disabled={about.cancelRefused !== ''}
       pending={isPending}
       error={error}
-      onSubmit={() => run({ idempotencyKey, returnId, reason })}
+      onSubmit={() => run({ returnId, reason })}
     >
       {about.cancelRefused === '' ? (
         <CancelEffects about={about} />

@@ -1,14 +1,13 @@
 import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
-import { callUnaryMethod, useInfiniteQuery, useTransport } from '@connectrpc/connect-query';
+import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Stack, Text } from '@mantine/core';
-import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
 import {
   type Assistant,
   AssistantsService,
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
 import { PAGES } from '../../api/pages.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
@@ -17,7 +16,7 @@ import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Fold } from '../../parts/fold.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
-import { notifyDone, notifyFailure } from '../../parts/notify.ts';
+import { notifyDone } from '../../parts/notify.ts';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
@@ -145,25 +144,13 @@ const COLUMNS: readonly Column<Connections>[] = [
 function Disconnect({ of: { newest, ids } }: { readonly of: Connections }) {
   const { can } = useSession();
   const { disconnectAssistant } = AssistantsService.method;
-  const cache = useQueryClient();
-  const transport = useTransport();
-  const [isPending, setPending] = useState(false);
+  const { send, isPending } = useWrite(disconnectAssistant, {});
   if (!can(disconnectAssistant)) return null;
   const { app, clientId, own, userName, userEmail } = newest;
   const name = `${app || clientId} ${own ? '(yours)' : `of ${userName || userEmail}`}`;
   const run = async () => {
-    setPending(true);
-    try {
-      for (const assistantId of ids) {
-        await callUnaryMethod(transport, disconnectAssistant, { assistantId });
-      }
-      notifyDone('The assistant is disconnected.');
-    } catch (failure) {
-      notifyFailure(failure);
-    } finally {
-      setPending(false);
-      await cache.invalidateQueries();
-    }
+    for (const assistantId of ids) await send({ assistantId });
+    notifyDone('The assistant is disconnected.');
   };
   const ask = () =>
     confirm({
@@ -171,7 +158,7 @@ function Disconnect({ of: { newest, ids } }: { readonly of: Connections }) {
       text: `${ids.length > 1 ? `All ${ids.length} connections end. ` : ''}Its next call is rejected. The person can connect it again.`,
       action: 'Disconnect',
       danger: true,
-      onConfirm: () => void run(),
+      onConfirm: run,
     });
   return (
     <RowButton

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+// biome-ignore lint/style/noRestrictedImports: it only reads.
 import { callUnaryMethod, useTransport } from '@connectrpc/connect-query';
 import { Button } from '@mantine/core';
 import { useState } from 'react';

@@ -5,7 +5,7 @@ import {
   DestinationsService,
 } from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
-import { newActionKey, useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 
 const ADDRESS = [
@@ -37,7 +37,6 @@ export function DestinationForm(o: {
   const [type, setType] = useState(o.of?.type ?? 'warehouse');
   const [enabled, setEnabled] = useState(o.of?.enabled ?? true);
   const [address, setAddress] = useState(() => textsOf(o.of));
-  const idempotencyKey = useActionKey();
   const create = useWrite(createDestination, {
     done: 'The destination is added.',
     inline: true,
@@ -50,7 +49,7 @@ export function DestinationForm(o: {
   });
   const error = o.of ? update.error : create.error;
   const submit = () => {
-    const fields = { idempotencyKey, name, type, enabled, address };
+    const fields = { name, type, enabled, address };
     if (o.of) update.run({ ...fields, destinationId: o.of.id }, formerOf(o.of));
     else create.run(fields);
   };
@@ -112,8 +111,7 @@ export function DestinationForm(o: {
 /** The change that gives a destination its values back. */
 function formerOf(of: Destination) {
   const { id: destinationId, name, type, enabled } = of;
-  const idempotencyKey = newActionKey();
-  return { destinationId, idempotencyKey, name, type, enabled, address: textsOf(of) };
+  return { destinationId, name, type, enabled, address: textsOf(of) };
 }
 
 function textsOf(of: Destination | undefined): AddressTexts {

@@ -21,7 +21,7 @@ export function SessionsPage() {
       text: 'All your sessions end, this one too. Connected assistants keep their access.',
       action: 'Sign out everywhere',
       danger: true,
-      onConfirm: () => everywhere.run({}),
+      onConfirm: () => everywhere.send({}),
     });
   return (
     <>
@@ -73,7 +73,7 @@ function Device({ session: { device, current } }: { readonly session: Session })
 }
 
 function End({ session: { id, current, device } }: { readonly session: Session }) {
-  const { run, isPending } = useWrite(SessionService.method.endSession, {
+  const { send, isPending } = useWrite(SessionService.method.endSession, {
     done: 'The session has ended.',
   });
   if (current) return null;
@@ -83,7 +83,7 @@ function End({ session: { id, current, device } }: { readonly session: Session }
       text: 'That browser is signed out with its next click. What somebody typed there and did not save is lost.',
       action: 'End the session',
       danger: true,
-      onConfirm: () => run({ sessionId: id }),
+      onConfirm: () => send({ sessionId: id }),
     });
   return (
     <RowButton

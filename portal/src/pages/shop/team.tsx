@@ -106,7 +106,7 @@ function SignedIn({ member: { signedIn, assistantUsedAt } }: { readonly member: 
 function RoleOf({ member, roles }: { readonly member: Member; readonly roles: readonly string[] }) {
   const { can } = useSession();
   const { changeRole } = TeamService.method;
-  const { run, isPending } = useWrite(changeRole, { done: 'The role is changed.' });
+  const { send, isPending } = useWrite(changeRole, { done: 'The role is changed.' });
   const { userId, role, email, name, editable, self } = member;
   if (!editable || !can(changeRole)) return <>{roleName(role)}</>;
   const who = name || email;
@@ -118,7 +118,7 @@ function RoleOf({ member, roles }: { readonly member: Member; readonly roles: re
         : 'The new role counts with the next click or call, also for connected assistants.',
       action: 'Change the role',
       // A person who has given up the own right cannot take that back.
-      onConfirm: () => run({ userId, role: next }, self ? undefined : { userId, role }),
+      onConfirm: () => send({ userId, role: next }, self ? undefined : { userId, role }),
     });
   return (
     <NativeSelect
@@ -136,7 +136,7 @@ function RoleOf({ member, roles }: { readonly member: Member; readonly roles: re
 function Remove({ member }: { readonly member: Member }) {
   const { can } = useSession();
   const { removeMember } = TeamService.method;
-  const { run, isPending } = useWrite(removeMember, { done: 'The person is removed.' });
+  const { send, isPending } = useWrite(removeMember, { done: 'The person is removed.' });
   const { userId, email, name, editable, self } = member;
   if (!editable || !can(removeMember)) return null;
   const who = name || email;
@@ -146,7 +146,7 @@ function Remove({ member }: { readonly member: Member }) {
       text: 'Sessions and connected assistants of this person stop working in this shop with the next call. API keys stay. You can add the person again.',
       action: self ? 'Leave the shop' : 'Remove from the team',
       danger: true,
-      onConfirm: () => run({ userId }),
+      onConfirm: () => send({ userId }),
     });
   return (
     <RowButton text="Remove" label={`Remove ${who}`} danger onClick={ask} isPending={isPending} />

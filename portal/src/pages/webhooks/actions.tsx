@@ -2,7 +2,7 @@ import { Button } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { ActionMenu } from '../../parts/action-menu.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -84,29 +84,27 @@ function ReplayOne({ webhook, onClose }: DialogProps) {
 /** Deactivates an active webhook after a question, and activates an inactive one. */
 function useStatusSwitch(webhook: Webhook): () => void {
   const isActive = webhook.status === 'active';
-  const { run } = useWrite(WebhooksService.method.updateWebhook, {
+  const { run, send } = useWrite(WebhooksService.method.updateWebhook, {
     done: `${webhookText(webhook, { word: 'Webhook' })} is ${isActive ? 'inactive' : 'active'}.`,
   });
   const statusChange = (status: string) => ({
-    idempotencyKey: newActionKey(),
     webhookId: webhook.id,
     status,
   });
   const [now, next] = isActive ? ['active', 'inactive'] : ['inactive', 'active'];
-  const change = () => run(statusChange(next), statusChange(now));
-  if (!isActive) return change;
+  if (!isActive) return () => run(statusChange(next), statusChange(now));
   return () =>
     confirm({
       title: 'Deactivate this webhook?',
       text: 'New events are not sent. Deliveries that wait now are held for 30 days, and go on when you activate it again.',
       action: 'Deactivate the webhook',
-      onConfirm: change,
+      onConfirm: () => send(statusChange(next), statusChange(now)),
     });
 }
 
 function useRemove(webhook: Webhook): () => void {
   const navigate = useNavigate();
-  const { run } = useWrite(WebhooksService.method.deleteWebhook, {
+  const { send } = useWrite(WebhooksService.method.deleteWebhook, {
     done: `${webhookText(webhook, { word: 'Webhook' })} is deleted.`,
     onSuccess: () => void navigate({ to: '/webhooks' }),
   });
@@ -116,6 +114,6 @@ function useRemove(webhook: Webhook): () => void {
       text: `${webhook.description && `${webhook.description}: `}${webhook.url} gets no more events, and deliveries that wait are dropped. The log of past deliveries is kept. This cannot be undone.`,
       action: 'Delete the webhook',
       danger: true,
-      onConfirm: () => run({ webhookId: webhook.id }),
+      onConfirm: () => send({ webhookId: webhook.id }),
     });
 }

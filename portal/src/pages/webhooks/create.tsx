@@ -6,7 +6,7 @@ import {
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
@@ -21,7 +21,6 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
   const [description, setDescription] = useState('');
   const [pair, setPair] = useState(FIRST_PAIR);
   const [created, setCreated] = useState<CreateWebhookResponse>();
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(WebhooksService.method.createWebhook, {
     inline: true,
     onSuccess: setCreated,
@@ -37,7 +36,6 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
       fields={['url', 'description', 'topic', 'trigger']}
       onSubmit={() =>
         run({
-          idempotencyKey: `${idempotencyKey}:${url}`.slice(0, 200),
           url,
           description,
           ...pair,

@@ -6,7 +6,8 @@ import {
   type WebhookHealth,
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { wasSent } from '../../api/errors.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { count } from '../../words.ts';
 import { answerText } from '../deliveries/advice.ts';
@@ -57,12 +58,15 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
     onSuccess: () => {
       o.onClose();
       // Otherwise what failed before waits for its next attempt, which may be hours later.
-      if (saved.sendsNow) retry.run({ webhookId: webhook.id, idempotencyKey: newActionKey() });
+      if (saved.sendsNow) retry.run({ webhookId: webhook.id });
       if (saved.others.length > 0) void moveOthers(saved.others, url);
     },
   });
   const submit = () => {
     const next = { url, description: description.trim(), ...pair };
+    const save = () => run(changeOf(webhook, next), changeOf(webhook, webhook));
+    // A repeat sends the same again, whatever the webhook is now.
+    if (wasSent(error)) return save();
     const changed = changedFields(webhook, next);
     if (changed === '') return o.onClose();
     const sendsNow = isMoved && isActive;
@@ -72,7 +76,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       sendsNow,
       others: isForOthers && url !== webhook.url ? others : [],
     });
-    run(changeOf(webhook, next), changeOf(webhook, webhook));
+    save();
   };
   return (
     <FormModal
@@ -134,5 +138,5 @@ function changedFields(webhook: Content, next: Content): string {
 }
 
 function changeOf({ id: webhookId }: Webhook, { url, description, topic, trigger }: Content) {
-  return { webhookId, idempotencyKey: newActionKey(), url, description, topic, trigger };
+  return { webhookId, url, description, topic, trigger };
 }

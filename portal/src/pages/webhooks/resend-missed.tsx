@@ -3,7 +3,7 @@ import { Stack, Text } from '@mantine/core';
 import { useRef } from 'react';
 import type { PreviewReplayResponse } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
@@ -14,7 +14,7 @@ import { type Missed, useMissed } from './use-missed.ts';
 
 /**
  * Sends everything that a webhook has not received: what waits at once, and what was given up by a replay. A repeat after
- * an error has the same keys, so that nothing is sent twice.
+ * an error begins where the error was, so that nothing is sent twice.
  */
 export function ResendMissed(o: {
   readonly webhook: Webhook;
@@ -25,7 +25,6 @@ export function ResendMissed(o: {
   const { id: webhookId } = o.webhook;
   const missed = useMissed(o.webhook);
   const { waiting } = missed;
-  const key = useActionKey();
   const { previewReplay, retryDeliveries, startReplay } = WebhooksService.method;
   const preview = useQuery(
     previewReplay,
@@ -38,20 +37,22 @@ export function ResendMissed(o: {
   const total = data ? waiting + again : 0;
   // The count at the click: before the last call ends, the first deliveries may be received and no longer count.
   const sent = useRef(0);
+  const isRetried = useRef(false);
   const finish = () => {
     o.onClose();
     o.onSent(sent.current);
   };
   const replay = useWrite(startReplay, { inline: true, onSuccess: finish });
   const sendAgain = () => {
+    isRetried.current = true;
     if (again === 0 || !data?.filter) return finish();
-    replay.run({ idempotencyKey: `${key}:replay`, filter: data.filter });
+    replay.run({ filter: data.filter });
   };
   const retry = useWrite(retryDeliveries, { inline: true, onSuccess: sendAgain });
   const send = () => {
     sent.current = Math.max(sent.current, total);
-    if (waiting === 0) sendAgain();
-    else retry.run({ idempotencyKey: `${key}:retry`, webhookId });
+    if (waiting === 0 || isRetried.current) sendAgain();
+    else retry.run({ webhookId });
   };
   return (
     <FormModal

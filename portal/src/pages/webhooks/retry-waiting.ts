@@ -1,5 +1,5 @@
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { notifyDone } from '../../parts/notify.ts';
 import { count } from '../../words.ts';
 
@@ -13,7 +13,7 @@ export function useRetryWaiting({ id: webhookId, health }: Webhook) {
           : doneText(sent),
       ),
   });
-  return { isPending, run: () => run({ webhookId, idempotencyKey: newActionKey() }) };
+  return { isPending, run: () => run({ webhookId }) };
 }
 
 function doneText({ count: sent, more }: { readonly count: number; readonly more: boolean }) {

@@ -5,7 +5,7 @@ import {
   type Webhook,
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 
 const DEFAULT_OVERLAP_HOURS = '24';
@@ -17,7 +17,6 @@ export function RotateSecret(o: {
   readonly onRotated: (secrets: readonly Secret[]) => void;
 }) {
   const [hours, setHours] = useState(DEFAULT_OVERLAP_HOURS);
-  const idempotencyKey = useActionKey();
   const { run, isPending, error } = useWrite(WebhooksService.method.rotateSecret, {
     done: 'There is a new signing secret.',
     inline: true,
@@ -35,7 +34,6 @@ export function RotateSecret(o: {
       error={error}
       onSubmit={() =>
         run({
-          idempotencyKey: `${idempotencyKey}:${hours}`,
           webhookId: o.webhook.id,
           overlapHours: Number(hours),
         })

@@ -62,7 +62,7 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
 function EndOld(o: { readonly webhook: Webhook; readonly onEnded: () => void }) {
   const { id: webhookId, formerSecretsUntil } = o.webhook;
   const { endEarlierSecrets } = WebhooksService.method;
-  const { run, isPending } = useWrite(endEarlierSecrets, {
+  const { send, isPending } = useWrite(endEarlierSecrets, {
     done: 'Only the newest secret signs now.',
     onSuccess: o.onEnded,
   });
@@ -73,7 +73,7 @@ function EndOld(o: { readonly webhook: Webhook; readonly onEnded: () => void }) 
       text: 'Requests have only the signature of the newest secret from now on. If your system does not have it yet, it rejects them, and we repeat them. This cannot be undone.',
       action: 'End the old secret',
       danger: true,
-      onConfirm: () => run({ webhookId }),
+      onConfirm: () => send({ webhookId }),
     });
   return (
     <Button size="xs" variant="default" loading={isPending} onClick={ask}>

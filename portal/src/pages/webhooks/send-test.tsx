@@ -2,7 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 
 /**
@@ -33,7 +33,7 @@ export function SendTest(o: {
       submit="Send the test"
       pending={isPending}
       error={error}
-      onSubmit={() => run({ idempotencyKey: newActionKey(), webhookId: webhook.id, trigger })}
+      onSubmit={() => run({ webhookId: webhook.id, trigger })}
     >
       <NativeSelect
         label="Event"
