@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { sharedStack } from '../kit/mcp/shared-stack.ts';
 import { callPortal } from '../kit/portal/call.ts';
+import { failingWebhook } from '../kit/portal/failing-webhook.ts';
 import { SCHEMES, type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
@@ -25,51 +26,11 @@ afterAll(async () => {
   await Promise.all([browser?.close(), broken?.stop()]);
 }, 60_000);
 
-/** A webhook with one delivery that failed three times, and waits five minutes for the next attempt. */
-async function failingWebhook(page: Page): Promise<string> {
-  const before = broken.received.length;
-  const idempotencyKey = crypto.randomUUID();
-  const { webhook } = await callPortal<{ webhook: { id: string } }>(
-    page,
-    'WebhooksService/CreateWebhook',
-    {
-      idempotencyKey,
-      topic: 'return',
-      trigger: 'return.closed',
-      url: new URL(`/${idempotencyKey}`, broken.url).href,
-    },
-  );
-  const webhookId = webhook.id;
-  await callPortal(page, 'WebhooksService/SendTest', { webhookId, idempotencyKey });
-  for (const [attempts, seconds] of [
-    [1, 7],
-    [2, 40],
-    [3, 0],
-  ] as const) {
-    await until(() => broken.received.length === before + attempts);
-    await untilRecorded(page, webhookId, attempts);
-    await stack.control('POST', '/clock/webhooks', { advance_s: seconds });
-  }
-  return webhookId;
-}
-
-/** Waits until the newest delivery of a webhook has this many recorded attempts. */
-function untilRecorded(page: Page, webhookId: string, attempts: number): Promise<unknown> {
-  return until(async () => {
-    const { deliveries } = await callPortal<{ deliveries?: { attemptCount?: number }[] }>(
-      page,
-      'WebhooksService/ListDeliveries',
-      { webhookId, pageSize: 1 },
-    );
-    return deliveries?.[0]?.attemptCount === attempts;
-  });
-}
-
 test('a changed address gets what waits at once, and the page says so', async () => {
   const { page, open, accessibilityErrors, problems } = developer;
   const repaired = await startReceiver();
   try {
-    const webhookId = await failingWebhook(page);
+    const webhookId = await failingWebhook(stack, page, broken);
     await open(`/webhooks/${webhookId}`);
     await page.getByRole('button', { name: 'Edit', exact: true }).click();
     await page
@@ -107,7 +68,7 @@ test('a changed address gets what waits at once, and the page says so', async ()
 
 test('a repaired receiver gets what waits by a button, beside the time of the next attempt', async () => {
   const { page, open, problems } = developer;
-  const webhookId = await failingWebhook(page);
+  const webhookId = await failingWebhook(stack, page, broken);
   await open(`/webhooks/${webhookId}`);
   const banner = page.getByRole('alert').filter({ hasText: 'attempts have failed since' });
   await banner.getByText("The receiver's system says that it had an error (500)").waitFor();

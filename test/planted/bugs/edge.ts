@@ -74,4 +74,20 @@ export const edgeBugs: readonly Bug[] = [
     replace: 'dueAt - performance.now()',
     tests: ['services/platform/worker.test.ts'],
   },
+  {
+    name: 'portal-writes-later',
+    promise: 'a write of the portal is sent at once or fails at once, never later by itself',
+    file: 'portal/src/api/client.ts',
+    find: "      mutations: { networkMode: 'always', retry: false },\n",
+    replace: '',
+    tests: ['portal/src/api/use-write.test.ts'],
+  },
+  {
+    name: 'portal-new-key-for-the-repeat',
+    promise: 'a repeat of a write without an answer has the same idempotency key',
+    file: 'portal/src/api/use-write.ts',
+    find: 'isKept ? earlier.key : crypto.randomUUID()',
+    replace: 'crypto.randomUUID()',
+    tests: ['portal/src/api/use-write.test.ts'],
+  },
 ];

@@ -1,0 +1,158 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { Browser, Page, Route } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
+
+// What the portal says when the network is away, and what a user can do then.
+
+let stack: OpenStack;
+let browser: Browser;
+let agent: Visitor;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  agent = await visit(stack, browser, 'returns_agent');
+}, 180_000);
+afterEach(async () => {
+  await agent.page.unrouteAll({ behavior: 'ignoreErrors' });
+  await agent.page.context().setOffline(false);
+});
+afterAll(() => browser?.close(), 60_000);
+
+const NOTE = '**/portal/api/rms.portal.v1.ReturnsService/AddNote';
+
+/** Opens the form of a note, and fills it. */
+async function writeNote(page: Page, text: string): Promise<void> {
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('button', { name: 'Add a note', exact: true }).click();
+  await page.getByRole('textbox', { name: 'Note' }).fill(text);
+  await page.getByRole('button', { name: 'Add the note' }).click();
+}
+
+async function notesOf(page: Page, returnId: string): Promise<string[]> {
+  const { entries } = await callPortal<{ entries: { text?: string }[] }>(
+    page,
+    'ReturnsService/ListTimeline',
+    { returnId, pageSize: 200 },
+  );
+  return entries.map((entry) => JSON.stringify(entry)).filter((entry) => entry.includes('note'));
+}
+
+/** The next request for a note, which waits. */
+const nextNote = (page: Page) =>
+  new Promise<Route>((resolve) => {
+    void page.route(NOTE, resolve, { times: 1 });
+  });
+
+test('a page that is read offline says so, and is read again when the network is back', async () => {
+  const { page, open } = agent;
+  const { id, order_name: name } = await stack.fixture('open');
+  await open('/returns');
+  await page.getByRole('link', { name: 'Destinations' }).click();
+  await page.getByRole('heading', { name: 'Destinations' }).waitFor();
+  await open(`/returns/${id}`);
+  await page.context().setOffline(true);
+  await page.getByText('Your browser is offline. What you see may be out of date').waitFor();
+  for (const scheme of ['light', 'dark'] as const) {
+    expect(await agent.accessibilityErrors(scheme)).toEqual([]);
+  }
+  await page.getByRole('link', { name: '← All returns' }).click();
+  await page.getByText('No network', { exact: true }).first().waitFor();
+  expect(await page.locator('[aria-busy=true]').count()).toBe(0);
+  await page.context().setOffline(false);
+  await page.getByText('Your browser is offline.').first().waitFor({ state: 'detached' });
+  await page.getByRole('link', { name }).first().waitFor();
+});
+
+test('a form that was closed without an answer keeps its key: the same note is added once, another is rejected', async () => {
+  const { page, open } = agent;
+  const returnId = String((await stack.fixture('open')).id);
+  await open(`/returns/${returnId}`);
+  const lose = async (text: string) => {
+    const request = nextNote(page);
+    await writeNote(page, text);
+    const route = await request;
+    await route.fetch();
+    await route.abort('connectionreset');
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Look at the return before you try again').waitFor();
+    for (const scheme of ['light', 'dark'] as const) {
+      expect(await agent.accessibilityErrors(scheme)).toEqual([]);
+    }
+    await dialog.getByRole('button', { name: 'Close', exact: true }).last().click();
+    await dialog.waitFor({ state: 'detached' });
+  };
+  await lose('The same');
+  await writeNote(page, 'The same');
+  await page.getByText('The note is in the timeline.').waitFor();
+  expect(await notesOf(page, returnId)).toHaveLength(1);
+
+  await lose('First');
+  await writeNote(page, 'Second');
+  await page.getByRole('dialog').getByText('An earlier try was carried out').waitFor();
+  expect(await notesOf(page, returnId)).toHaveLength(2);
+  await page.getByRole('button', { name: 'Add the note' }).click();
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  expect(await notesOf(page, returnId)).toHaveLength(3);
+});
+
+test('a write has no answer after 15 seconds: the dialog says so, and can be closed', async () => {
+  const { page, open } = agent;
+  const returnId = String((await stack.fixture('open')).id);
+  await page.clock.install();
+  await open(`/returns/${returnId}`);
+  const request = nextNote(page);
+  await writeNote(page, 'Slow');
+  await request;
+  await page.clock.runFor(15_000);
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Sent, no answer yet', { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await dialog.waitFor({ state: 'detached' });
+  expect(await notesOf(page, returnId)).toHaveLength(0);
+});
+
+test('a tab with a write without an answer asks before it closes', async () => {
+  const { page, open } = await visit(stack, browser, 'returns_agent');
+  await open(`/returns/${(await stack.fixture('open')).id}`);
+  const request = nextNote(page);
+  await writeNote(page, 'Left');
+  const route = await request;
+  const asked = page.waitForEvent('dialog');
+  await page.close({ runBeforeUnload: true });
+  const question = await asked;
+  expect(question.type()).toBe('beforeunload');
+  await question.dismiss();
+  await route.continue();
+  await page.getByText('The note is in the timeline.').waitFor();
+  const closed = page.waitForEvent('close');
+  await page.close({ runBeforeUnload: true });
+  await closed;
+});
+
+test('a change whose undo failed offline can still be taken back', async () => {
+  const owner = await visit(stack, browser, 'owner');
+  const { page, open } = owner;
+  const name = `Place ${crypto.randomUUID()}`;
+  const place = { name, type: 'donate', enabled: false, address: { countryCode: 'GB' } };
+  const idempotencyKey = crypto.randomUUID();
+  await callPortal(page, 'DestinationsService/CreateDestination', { ...place, idempotencyKey });
+  await open('/destinations');
+  await page.getByRole('button', { name: `Edit ${name}` }).click();
+  await page.getByRole('dialog').getByLabel('Name').first().fill(`${name} 2`);
+  await page.getByRole('button', { name: 'Save' }).click();
+  const undo = page.getByRole('button', { name: 'Undo' });
+  await undo.waitFor();
+  await page.context().setOffline(true);
+  await undo.click();
+  await page.getByText('Not sent: no network').waitFor();
+  await page.context().setOffline(false);
+  await undo.click();
+  await page.getByText('It is as it was before.').waitFor();
+  await until(async (see) => see(await page.getByText(`${name} 2`).count()) === 0);
+  await owner.close();
+});
