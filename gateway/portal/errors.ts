@@ -74,13 +74,18 @@ function codeFor(reason: Reason, error: unknown): Code | undefined {
   return CODES.get(reason) ?? (error instanceof DomainError ? error.code : undefined);
 }
 
+/** The page makes the keys. It repeats one only after a try whose answer it did not get. */
+const KEY_USED =
+  'An earlier try was carried out, and its answer was lost. It had other values: see what it changed before you try again.';
+
 function shown(code: Code, error: unknown, reason: Reason | undefined): ConnectError {
   const value = {
     field: fieldOf(error) ?? '',
     reason: reason ? REASON.toText(reason).toUpperCase() : '',
   };
   const details = [{ desc: FieldErrorSchema, value }];
-  return new ConnectError(errorSentence(error), code, undefined, details);
+  const isKeyUsed = reason === Reason.IDEMPOTENCY_CONFLICT && value.field === 'idempotency_key';
+  return new ConnectError(isKeyUsed ? KEY_USED : errorSentence(error), code, undefined, details);
 }
 
 /** Marks errors that the portal itself made for the page. */

@@ -93,14 +93,17 @@ test('a form that was closed without an answer keeps its key: the same note is a
 
   await lose('First');
   await writeNote(page, 'Second');
-  await page.getByRole('dialog').getByText('An earlier try was carried out').waitFor();
+  await page
+    .getByRole('dialog')
+    .getByText('An earlier try was carried out, and its answer was lost.')
+    .waitFor();
   expect(await notesOf(page, returnId)).toHaveLength(2);
   await page.getByRole('button', { name: 'Add the note' }).click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   expect(await notesOf(page, returnId)).toHaveLength(3);
 });
 
-test('a write has no answer after 15 seconds: the dialog says so, and can be closed', async () => {
+test('a write has no answer after 30 seconds: the dialog says so, and can be closed', async () => {
   const { page, open } = agent;
   const returnId = String((await stack.fixture('open')).id);
   await page.clock.install();
@@ -108,7 +111,7 @@ test('a write has no answer after 15 seconds: the dialog says so, and can be clo
   const request = nextNote(page);
   await writeNote(page, 'Slow');
   await request;
-  await page.clock.runFor(15_000);
+  await page.clock.runFor(30_000);
   const dialog = page.getByRole('dialog');
   await dialog.getByText('Sent, no answer yet', { exact: true }).waitFor();
   await page.keyboard.press('Escape');

@@ -1,6 +1,6 @@
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { QueryCache, QueryClient } from '@tanstack/react-query';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { hasLeft } from '../session/leave.ts';
 import { isPassing, isSignedOut } from './errors.ts';
@@ -41,11 +41,9 @@ export function createCache(): QueryClient {
     queryCache: new QueryCache({
       onError: (error, { queryKey }) => onError(error, isSessionKey(queryKey)),
     }),
-    mutationCache: new MutationCache({ onError: (error) => onError(error, false) }),
-    // By default the library sends nothing while the browser is offline, and then all of it when the network is back.
     defaultOptions: {
-      mutations: { networkMode: 'always', retry: false },
       queries: {
+        // By default a read of an offline browser waits for the network without a word.
         networkMode: 'always',
         refetchOnReconnect: true,
         staleTime: FRESH_MS,

@@ -1,6 +1,5 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { FieldErrorSchema } from '../../../proto/gen/rms/portal/v1/common_pb.ts';
 
 /** What a reader sees about a failed call: what happened, and what to do. */
 export interface Explanation {
@@ -63,13 +62,7 @@ export function explain(error: unknown): Explanation {
           title: 'The service did not answer',
           text: 'Nothing is lost. Check your connection, wait a moment and try again.',
         }
-      : { title: 'No network', text: 'Your browser is offline. Connect it, and try again.' };
-  }
-  if (isKeyUsed(failure)) {
-    return {
-      title: 'An earlier try was carried out',
-      text: 'Its answer was lost, and it had other values. See what it changed before you try again.',
-    };
+      : { title: 'No network', text: 'Connect your browser, and try again.' };
   }
   const { code, rawMessage } = failure;
   return { title: TITLES[code] ?? 'This did not work', text: sentence(rawMessage) };
@@ -85,12 +78,6 @@ function explainNoAnswer({ notSent, place }: NoAnswer): Explanation {
         title: 'Sent, no answer yet',
         text: `It may be done already. Look at ${place} before you try again. A repeat cannot do it twice.`,
       };
-}
-
-/** Whether the idempotency key was used by a try with other content. */
-function isKeyUsed(error: ConnectError): boolean {
-  const [detail] = error.findDetails(FieldErrorSchema);
-  return detail?.reason === 'IDEMPOTENCY_CONFLICT' && detail.field === 'idempotency_key';
 }
 
 /** Whether a repeat can have another result: not for what does not exist, and not for what the role may not do. */

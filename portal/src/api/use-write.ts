@@ -8,9 +8,8 @@ import {
 import type { Transport } from '@connectrpc/connect';
 // biome-ignore lint/style/noRestrictedImports: this is the hook.
 import { useTransport } from '@connectrpc/connect-query';
-// biome-ignore lint/style/noRestrictedImports: this is the hook.
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
 import { closeNotice, notifyDone, notifyFailure, notifySent } from '../parts/notify.ts';
 import { isUnanswered, NoAnswer, wasSent } from './errors.ts';
 
@@ -36,12 +35,10 @@ interface Sending<I extends DescMessage> {
   readonly input: Input<I>;
   readonly former: Input<I> | undefined;
   readonly hasDialog: boolean;
-  /** Called before the page is read again, which is a part of the mutation: a button waits until it shows the change. */
+  /** Called before the page is read again, which is a part of the write: a button waits until it shows the change. */
   readonly onAnswer?: () => void;
 }
 
-/** Time limit for the answer to a write. The service has 5 seconds for each of its own calls. Milliseconds. */
-const ANSWER_MS = 15_000;
 /** A write without an answer for so long is shown, also when no dialog shows it. Milliseconds. */
 const NOTICE_MS = 1_000;
 /** How long the key of a write without an answer is kept. A later write is another action. Milliseconds. */
@@ -50,6 +47,8 @@ const KEPT_MS = 10 * 60_000;
 /** The keys of writes that have no answer yet, by method and object. */
 const keys = new Map<string, { readonly key: string; readonly sentAt: number }>();
 let inFlight = 0;
+
+const IDLE = { isPending: false, error: undefined };
 
 /** Asks before the page is closed while a write has no answer. */
 export function warnBeforeLeaving(event: BeforeUnloadEvent): void {
@@ -90,7 +89,7 @@ export async function sendWrite<I extends DescMessage, O extends DescMessage>(
   const timer = hasDialog ? undefined : setTimeout(() => (notice = notifySent()), NOTICE_MS);
   inFlight += 1;
   try {
-    const { message } = await transport.unary(method, undefined, ANSWER_MS, undefined, request);
+    const { message } = await transport.unary(method, undefined, undefined, undefined, request);
     forget();
     return message;
   } catch (error) {
@@ -124,6 +123,7 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
   const cache = useQueryClient();
   const transport = useTransport();
   const isShown = useIsShown();
+  const [state, setState] = useState<Pick<Write<I>, 'isPending' | 'error'>>(IDLE);
   const isSending = useRef(false);
   const last = useRef<Sending<I>>(undefined);
   // The form that made the change may be closed by then, so this uses nothing of it.
@@ -132,30 +132,35 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
     notifyDone('It is as it was before.');
     void cache.invalidateQueries();
   };
-  const { mutateAsync, isPending, error } = useMutation({
-    mutationFn: ({ input, hasDialog }: Sending<I>) =>
-      sendWrite(transport, method, { input, hasDialog }),
-    onSuccess: async (response, { former, onAnswer }) => {
+  // Not a mutation of the query library, which by default holds writes back while the browser is offline.
+  const write = async ({ input, former, hasDialog, onAnswer }: Sending<I>) => {
+    setState({ isPending: true, error: undefined });
+    try {
+      const response = await sendWrite(transport, method, { input, hasDialog });
       onAnswer?.();
       if (o.done !== undefined) notifyDone(o.done, former && (() => undo(former)));
       if (isShown.current) o.onSuccess?.(response);
       await cache.invalidateQueries();
-    },
-    onError: () => void cache.invalidateQueries(),
-  });
+      setState(IDLE);
+    } catch (failure) {
+      setState({ isPending: false, error: failure });
+      void cache.invalidateQueries();
+      throw failure;
+    }
+  };
   const send: Write<I>['send'] = (input, former) =>
     new Promise((resolve, reject) => {
-      mutateAsync({ input, former, hasDialog: true, onAnswer: resolve }).catch(reject);
+      write({ input, former, hasDialog: true, onAnswer: resolve }).catch(reject);
     });
   const run: Write<I>['run'] = (input, former) => {
     if (isSending.current) return;
     isSending.current = true;
     const hasDialog = o.inline ?? false;
     // The form shows what was sent, and what it was made from may have changed since then.
-    const isRepeat = hasDialog && wasSent(error);
+    const isRepeat = hasDialog && wasSent(state.error);
     const sending = (isRepeat && last.current) || { input, former, hasDialog };
     last.current = sending;
-    mutateAsync(sending)
+    write(sending)
       .catch((failure: unknown) => {
         if (!hasDialog || !isShown.current) notifyFailure(failure);
       })
@@ -163,7 +168,7 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
         isSending.current = false;
       });
   };
-  return { run, send, isPending, error: error ?? undefined };
+  return { run, send, ...state };
 }
 
 /** Whether the component is on the page. */

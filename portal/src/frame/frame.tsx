@@ -7,7 +7,7 @@ import { AccountMenu } from './account-menu.tsx';
 import { areaOf, areasOf, mayOpen } from './areas.ts';
 import styles from './frame.module.css';
 import { Icon } from './icons.tsx';
-import { NotAllowed, Offline } from './problems.tsx';
+import { NotAllowed } from './problems.tsx';
 import { ShopSwitcher } from './shop-switcher.tsx';
 
 /** What is around every page: the navigation, the shop, the account. */
@@ -48,7 +48,6 @@ export function Frame() {
         <Navigation onNavigate={() => setOpened(false)} />
       </nav>
       <main id="page" ref={main} tabIndex={-1} className={styles.main}>
-        <Offline />
         {mayOpen(session, path) ? <Outlet /> : <NotAllowed />}
       </main>
     </div>

@@ -1,6 +1,5 @@
-import { Alert, Button } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { useSyncExternalStore } from 'react';
 import { PageHead } from '../parts/page-head.tsx';
 import { EmptyState, ErrorState } from '../parts/states.tsx';
 
@@ -30,26 +29,6 @@ export function RouteError({ error }: { readonly error: unknown }) {
       <ErrorState error={error} retry={() => window.location.reload()} />
     </>
   );
-}
-
-/** Says on every page that the browser is offline: what is shown may be old. */
-export function Offline() {
-  const isOnline = useSyncExternalStore(onNetworkChange, () => navigator.onLine);
-  if (isOnline) return null;
-  return (
-    <Alert color="yellow" role="status" title="No network" mb="md">
-      Your browser is offline. What you see may be out of date, and nothing can be changed.
-    </Alert>
-  );
-}
-
-function onNetworkChange(listener: () => void): () => void {
-  window.addEventListener('online', listener);
-  window.addEventListener('offline', listener);
-  return () => {
-    window.removeEventListener('online', listener);
-    window.removeEventListener('offline', listener);
-  };
 }
 
 /** A page that the user's role may not open. */

@@ -3,11 +3,19 @@ import { useState, useSyncExternalStore } from 'react';
 import styles from './notices.module.css';
 import { closeNotice, currentNotices, notifyFailure, onNotices } from './notify.ts';
 
-/** The messages about actions, at the lower end of the page. Screen readers read each when it appears. */
+/** The messages about actions and about the network, at the lower end of the page. Screen readers read each when it appears. */
 export function Notices() {
+  const isOnline = useSyncExternalStore(onNetworkChange, () => navigator.onLine);
   const notices = useSyncExternalStore(onNotices, currentNotices);
   return (
     <div className={styles.list} role="status" aria-live="polite">
+      {!isOnline && (
+        <Alert variant="white" className={styles.notice ?? ''} color="yellow" title="No network">
+          <Text size="sm" c="var(--mantine-color-text)">
+            Your browser is offline. What you see may be out of date, and nothing can be changed.
+          </Text>
+        </Alert>
+      )}
       {notices.map(({ id, title, text, isFailure, undo }) => (
         <Alert
           key={id}
@@ -29,6 +37,15 @@ export function Notices() {
       ))}
     </div>
   );
+}
+
+function onNetworkChange(listener: () => void): () => void {
+  window.addEventListener('online', listener);
+  window.addEventListener('offline', listener);
+  return () => {
+    window.removeEventListener('online', listener);
+    window.removeEventListener('offline', listener);
+  };
 }
 
 /** Stays until the answer, so that the user can try again. */
