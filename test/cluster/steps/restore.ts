@@ -10,15 +10,6 @@ import { gatewayUrl, secondsSince, type Trial } from '../trial.ts';
 const PATH = '/restore';
 const ARRIVES = { withinMs: 120_000, everyMs: 1_000, despiteErrors: true };
 const HOUR_MS = 3_600_000;
-/** Step 4 of the restore: no new object gets the id of a lost one, no change the revision of a lost one. */
-const RAISE_IDS_AND_REVISIONS = [
-  `select count(setval(format('%I.%I', schemaname, sequencename)::regclass,
-                       coalesce(last_value, start_value) + 1000000))
-     from pg_sequences
-    where schemaname in ('gateway', 'returns', 'dispositions', 'destinations', 'fraud', 'carts', 'webhooks')`,
-  'update returns.returns set revision = revision + 1000',
-] as const;
-
 /**
  * The database goes back to a time T, as docs/operations.md ("Backups") describes. Of three returns one was closed and
  * its webhook sent before T; one was closed before T and its webhook sent after it; one was closed after T. A fourth was
@@ -56,7 +47,6 @@ export async function restore(trial: Trial): Promise<void> {
   const states = `select string_agg(state::text, ', ' order by id) from returns.returns where id in (${sent}, ${between}, ${later})`;
   const found = await query(states);
   check(`data of ${target}: the three returns are ${found}`, found === 'closed, closed, open');
-  for (const statement of RAISE_IDS_AND_REVISIONS) await query(statement);
   await scale(PROCESSES, 1);
   for (const name of ['returns', 'fraud']) await replay(name, target);
   check(`all is ready after ${secondsSince(startedMs)} s`, true);

@@ -7,6 +7,7 @@ import { databaseClockRow } from './database-clock.ts';
 import { dependenciesRow } from './dependencies.ts';
 import { deployBetweenRow } from './deploy-between.ts';
 import { failingRecordsRow } from './failing-records.ts';
+import { failoverRow } from './failover.ts';
 import { fewSocketsRow } from './few-sockets.ts';
 import { frozenWorkerRow } from './frozen-worker.ts';
 import { fullLogRow } from './full-log.ts';
@@ -28,6 +29,7 @@ export const ROWS: readonly Row[] = [
   latencyRow,
   ...sigkillRows,
   postgresRow,
+  failoverRow,
   refusalsRow,
   unrecordedResultsRow,
   failingRecordsRow,

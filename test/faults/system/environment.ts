@@ -121,6 +121,8 @@ export function environmentOf(
         ...common,
         DESTINATIONS_TARGET: target('destinations'),
         FRAUD_TARGET: target('fraud'),
+        COMMERCE_KEYRING: secrets.keyring,
+        COMMERCE_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
       };
     case 'dispositions':
     case 'fraud':

@@ -28,18 +28,23 @@ export interface DatabaseServer {
 
 const ORPHANS_MS = 60_000;
 
+/** The settings of the database server, and of its standby. */
+export const SETTINGS = {
+  shared_preload_libraries: 'pg_stat_statements',
+  max_connections: '200',
+  // When a row fails, its log shows the slow statements.
+  log_lock_waits: 'on',
+  log_min_duration_statement: '1s',
+  // With asynchronous commits a kill could lose acknowledged data.
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  // For a standby that was just copied.
+  wal_keep_size: '256MB',
+};
+
 /** Starts a server that writes to the disk before it acknowledges, as in production. */
 export async function startDatabaseServer(folder: string): Promise<DatabaseServer> {
-  const settings = {
-    shared_preload_libraries: 'pg_stat_statements',
-    max_connections: '200',
-    // When a row fails, its log shows the slow statements.
-    log_lock_waits: 'on',
-    log_min_duration_statement: '1s',
-    // With asynchronous commits a kill could lose acknowledged data.
-    synchronous_commit: 'on',
-    full_page_writes: 'on',
-  };
+  const settings = SETTINGS;
   let server: LocalPostgres = await startPostgres({ folder, settings });
   const { port } = server;
   const adminUrl = async (): Promise<string> => {
