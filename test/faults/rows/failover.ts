@@ -57,9 +57,9 @@ function failOver(context: RowContext, o: { readonly tellsTimeline: boolean }): 
       system.services.commerce.connect({ ...shop, url: platform.url }, options),
     );
     const standby = await startStandby(system);
+    const shoppers = startShoppers(system, trial.shop);
     let replaced = false;
     try {
-      const shoppers = startShoppers(system, trial.shop);
       const kept = await Promise.all(
         Array.from({ length: KEPT }, () => submitted(system, trial.shop)),
       );
@@ -86,6 +86,7 @@ function failOver(context: RowContext, o: { readonly tellsTimeline: boolean }): 
         figures: [`${figure}: ${AFTER} returns closed after ${seconds(back)}`, ...judged.figures],
       };
     } finally {
+      await shoppers.stop().catch(() => {});
       if (!replaced) await standby.stop();
       await platform.stop();
     }
