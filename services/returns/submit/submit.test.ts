@@ -201,9 +201,10 @@ describe('submit return again', () => {
 describe('a line in a live return whose ordered quantity is not known', () => {
   test('cannot be submitted again, neither later nor at the same time', async () => {
     const shopId = await bench.shop();
+    const { order } = bench.request(shopId);
     const lines = [line(), line()];
     const calls = await Promise.allSettled(
-      [lines, [...lines].reverse()].map((both) => bench.submit(shopId, { lines: both })),
+      [lines, [...lines].reverse()].map((both) => bench.submit(shopId, { order, lines: both })),
     );
     expect(calls.map((call) => call.status).sort()).toEqual(['fulfilled', 'rejected']);
     expect(await bench.submitError(shopId, { lines: [lines[0] ?? line()] })).toEqual(lineTaken);
