@@ -4,8 +4,9 @@ import { defineConfig, type Plugin } from 'vite';
 /** The gateway replaces this in `index.html` with the nonce of each response (gateway/portal). */
 const NONCE_PLACEHOLDER = '__CSP_NONCE__';
 
+/** What every page needs: the libraries, and the protos that all others import. */
 const BASE =
-  /node_modules\/(?:react|react-dom|scheduler|clsx|@tanstack|@bufbuild|@connectrpc|@mantine\/(?:hooks|core\/esm\/core))\//;
+  /node_modules\/(?:react|react-dom|scheduler|clsx|@tanstack|@bufbuild|@connectrpc|@mantine\/(?:hooks|core\/esm\/core))\/|portal\/v1\/(?:access|common)_pb/;
 
 /** What only pages with filters and forms need. */
 const FIELDS =
