@@ -29,11 +29,19 @@ export function mcpResource(issuer: string): string {
 }
 
 /**
- * Whether a `resource` parameter names the MCP server: its address or that of this service, in any spelling of the URL
- * (RFC 3986, 6.2.3), with or without a slash at its end. The MCP specification has both as examples.
+ * Whether a `resource` parameter names the MCP server: its address or that of this service. The MCP specification has
+ * both as examples.
  */
 export function namesMcp(issuer: string, resource: string): boolean {
-  const [sent, ...own] = [resource, issuer, mcpResource(issuer)].map((one) =>
+  return namesOneOf([issuer, mcpResource(issuer)], resource);
+}
+
+/**
+ * Whether a `resource` parameter is one of these addresses, in any spelling of the URL (RFC 3986, 6.2.3), with or without
+ * a slash at its end.
+ */
+export function namesOneOf(addresses: readonly string[], resource: string): boolean {
+  const [sent, ...own] = [resource, ...addresses].map((one) =>
     URL.parse(one)?.href.replace(/\/$/, ''),
   );
   return sent !== undefined && own.includes(sent);

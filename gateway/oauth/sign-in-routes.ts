@@ -5,6 +5,7 @@ import { createRateLimit } from '../auth/rate-limits.ts';
 import { receiveForm } from '../http/bound-sign-in.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { queryOf } from '../http/query.ts';
+import { MCP_SCOPE } from './access-token.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
 import { consentForm } from './consent.ts';
 import { allowAnyOrigin } from './cors.ts';
@@ -13,25 +14,22 @@ import { failurePage, isUnavailable } from './failure-page.ts';
 import { withGrantContext } from './grant-context.ts';
 import { mcpResource } from './issue.ts';
 import {
-  badRequest,
   ended,
   type PageResponse,
   RETRY_AFTER_S,
   sendPage,
   unavailable,
+  unknownChoice,
 } from './pages/response.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
 import type { SignIn } from './sign-in.ts';
 import { createSignInParts, type SignInParts } from './sign-in-parts.ts';
-import { namesOnlyMcp } from './token-resource.ts';
+import { namesOnly } from './token-resource.ts';
 
 const FORM_LIMIT = '8kb';
 /** Maximum number of requests for pages and forms in one sign-in, so that nobody can try many e-mail addresses. */
 const FORMS_PER_SIGN_IN = 30;
-
-const UNKNOWN_CHOICE =
-  'The form contains a choice that this page does not offer, so nothing was allowed. Go back and choose again.';
 
 type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
 
@@ -109,7 +107,7 @@ function formRoutes(
       ...form,
       formHandler(async (signIn, uid, req) => {
         const form = consentForm.safeParse(req.body).data;
-        if (!form) return badRequest(UNKNOWN_CHOICE);
+        if (!form) return unknownChoice();
         return form.consent === 'deny' ? signIn.cancel(uid) : signIn.allow(req, uid, form);
       }),
     ],
@@ -154,9 +152,10 @@ function dataRoutes(
       dataHandler((req, res) => {
         // Errors are JSON for every client (RFC 6749, 5.2). oidc-provider would send a page to one that prefers HTML.
         req.headers.accept = 'application/json';
-        if (!namesOnlyMcp(req, o.issuer)) {
+        const resource = mcpResource(o.issuer);
+        if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE })) {
           o.logger.warn({ ...requestIdOf(res), error: 'invalid_target' }, 'token refused');
-          const error_description = `the only resource is ${mcpResource(o.issuer)}`;
+          const error_description = `the only resource is ${resource}`;
           res.status(400).json({ error: 'invalid_target', error_description });
           return Promise.resolve();
         }

@@ -40,6 +40,14 @@ describe('the resource of a token request', () => {
     expect([fresh.status, decodeJwt(String(fresh.body.access_token)).aud]).toEqual([200, aud]);
   });
 
+  test('and scopes of other servers beside ours are ignored at a refresh', async () => {
+    const { body } = await stack.token(await redemption());
+    const fresh = await refresh(body.refresh_token, { scope: 'mcp offline_access' });
+    expect([fresh.status, fresh.body.scope]).toEqual([200, 'mcp']);
+    const other = await refresh(fresh.body.refresh_token, { scope: 'openid' });
+    expect(other).toMatchObject({ status: 400, body: { error: 'invalid_scope' } });
+  });
+
   test('that is another one uses up neither a code nor a refresh token', async () => {
     const fields = await redemption();
     const resource = 'https://evil.example/mcp';

@@ -87,7 +87,7 @@ describe('the consent page', () => {
     expect(page.pages.at(-1)?.text).toContain('No shop is linked to nobody@example.com');
   });
 
-  test('does not accept the consent of a user who lost the permission', async () => {
+  test('accepts only a known choice, and not of a user who lost the permission', async () => {
     const { text, url, cookies } = await consentPageOf('owner');
     const csrf = /name="csrf" value="([^"]+)"/.exec(text)?.[1] ?? '';
     const action = /action="([^"]+allow)"/.exec(text)?.[1] ?? '';
@@ -99,6 +99,13 @@ describe('the consent page', () => {
         body: new URLSearchParams(fields),
       });
     expect((await allow({ consent: 'allow', csrf: 'x' })).status).toBe(400);
+    for (const choice of [{ consent: 'maybe' }, { consent: 'ALLOW' }, {}]) {
+      const unknown = await allow({ ...choice, csrf } as Record<string, string>);
+      expect([unknown.status, await unknown.text()]).toEqual([
+        400,
+        expect.stringContaining('nothing was allowed'),
+      ]);
+    }
     bench.shops.set('owner', [notAllowedIn(1n)]);
     const refused = await allow({ consent: 'allow', csrf });
     expect([refused.status, await refused.text()]).toEqual([

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
 import type Provider from 'oidc-provider';
-import { ended, sendPage } from '../../../gateway/oauth/pages/response.ts';
+import { ended, sendPage, unknownChoice } from '../../../gateway/oauth/pages/response.ts';
 import type { Account } from './accounts.ts';
 import type { ShopOfAccount } from './directory.ts';
 import type { ProviderOptions } from './provider.ts';
@@ -78,6 +78,7 @@ export function createGranting(
       const interaction = await provider.interactionDetails(req, res);
       const account = pending.get(interaction.uid);
       if (req.body?.consent === 'deny') return deny(req, res, 'the user denied access');
+      if (req.body?.consent !== 'allow') return sendPage(res, unknownChoice());
       // The permission is read again: it may have ended while the page was open.
       const shops = account ? await options.directory(account) : [];
       const shop = shops.find(({ shopId }) =>

@@ -1,6 +1,7 @@
 import Provider, {
   type ClientMetadata,
   type Configuration,
+  errors,
   interactionPolicy,
   type JWK,
   type KoaContextWithOIDC,
@@ -190,13 +191,16 @@ function featuresOf(options: IdentityOptions): Configuration['features'] {
       enabled: true,
       defaultResource: (_ctx, client) => (appOf(options, client.clientId) ? resource : []),
       useGrantedResource: () => true,
-      getResourceServerInfo: () => ({
-        scope: PARTNER_SCOPES.join(' '),
-        audience: resource,
-        accessTokenFormat: 'jwt',
-        accessTokenTTL: PARTNER_TOKEN_TTL_S,
-        jwt: { sign: { alg: 'RS256' } },
-      }),
+      getResourceServerInfo: (_ctx, indicator) => {
+        if (indicator !== resource) throw new errors.InvalidTarget();
+        return {
+          scope: PARTNER_SCOPES.join(' '),
+          audience: resource,
+          accessTokenFormat: 'jwt',
+          accessTokenTTL: PARTNER_TOKEN_TTL_S,
+          jwt: { sign: { alg: 'RS256' } },
+        };
+      },
     },
   };
 }

@@ -8,6 +8,7 @@ import { type Listening, listenOnLoopback } from '../loopback.ts';
 import { failurePage } from './error-page.ts';
 import { interactionRoutes } from './interactions.ts';
 import { createProvider, GRANT_DAYS, type IdentityOptions } from './provider.ts';
+import { resourceRoutes } from './resource.ts';
 
 const NO_PAGE = { defaultSrc: ["'none'"], baseUri: ["'none'"], frameAncestors: ["'none'"] };
 
@@ -42,6 +43,7 @@ export function createIdentity(identity: IdentityOptions): Express {
     }),
   );
   app.use(interactionRoutes(provider, options));
+  app.use(resourceRoutes(identity.resource));
   app.use(provider.callback());
   app.use(((error, _req, res, next) => {
     if (res.headersSent) return next(error);

@@ -4,6 +4,8 @@ import {
   claimsIn,
   type IdentityBench,
   notAllowedIn,
+  RESOURCE,
+  redirectedWith,
   startIdentityBench,
 } from './testing/identity-bench.ts';
 
@@ -48,6 +50,28 @@ describe('tokens of a partner app', () => {
       const again = refresh(one.refresh_token ?? '');
       await expect(again).rejects.toMatchObject({ error: 'invalid_grant' });
     }
+  });
+
+  test.each(['', '/'])('the resource may be {base_url}%s', async (end) => {
+    const resource = `${RESOURCE.replace('http:', 'HTTP:')}${end}`;
+    const page = await bench.install('owner', { more: { resource } });
+    const extra = { resource };
+    const check = { expectedState: 'st' };
+    const first = await oauth.authorizationCodeGrant(bench.app, page.url, check, extra);
+    expect(claimsIn(first.access_token)).toMatchObject({ aud: RESOURCE, shop_id: 1 });
+    const fresh = await oauth.refreshTokenGrant(bench.app, first.refresh_token ?? '', extra);
+    expect(claimsIn(fresh.access_token)).toMatchObject({ aud: RESOURCE, shop_id: 1 });
+  });
+
+  test('another resource is rejected, and uses up no code', async () => {
+    const extra = { resource: 'https://evil.example' };
+    const refused = await bench.install('owner', { more: extra });
+    expect(redirectedWith(refused)).toMatchObject({ error: 'invalid_target' });
+    const page = await bench.install('owner');
+    const grant = (more = {}) =>
+      oauth.authorizationCodeGrant(bench.app, page.url, { expectedState: 'st' }, more);
+    await expect(grant(extra)).rejects.toMatchObject({ error: 'invalid_target' });
+    expect(claimsIn((await grant()).access_token)).toMatchObject({ aud: RESOURCE });
   });
 
   test('a revoked refresh token cannot be used', async () => {

@@ -44,6 +44,13 @@ export function ended(): PageResponse {
   return page(messagePage({ title: 'This sign-in has ended', text }), { status: 400 });
 }
 
+/** A page for a form of consent with a value that its page does not offer. */
+export function unknownChoice(): PageResponse {
+  const text =
+    'The form contains a choice that this page does not offer, so nothing was allowed. Go back and choose again.';
+  return page(messagePage({ title: 'Choose again', text }), { status: 400 });
+}
+
 export function unavailable(text: string): PageResponse {
   const response = page(messagePage({ title: 'Not available at the moment', text }), {
     status: 503,

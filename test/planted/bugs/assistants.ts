@@ -23,8 +23,9 @@ export const assistantBugs: readonly Bug[] = [
     name: 'refused-resource-uses-code',
     promise: 'a rejected resource uses up neither a code nor a refresh token',
     file: 'gateway/oauth/sign-in-routes.ts',
-    find: '!namesOnlyMcp(req, o.issuer)',
-    replace: '(namesOnlyMcp(req, o.issuer), false)',
+    find: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE })) {',
+    replace:
+      'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE }) && !resource) {',
     tests: ['gateway/oauth/token-resource.test.ts'],
   },
   {
@@ -34,6 +35,22 @@ export const assistantBugs: readonly Bug[] = [
     find: 'z.enum(ACCESS).default(ACCESS.everything)',
     replace: 'z.enum(ACCESS).catch(ACCESS.everything)',
     tests: ['gateway/oauth/read-only.test.ts'],
+  },
+  {
+    name: 'unknown-choice-allows-partner',
+    promise: 'the consent form of partner apps rejects unknown choices',
+    file: 'deploy/local/identity/granting.ts',
+    find: "if (req.body?.consent !== 'allow') return",
+    replace: "if (req.body?.consent === 'none') return",
+    tests: ['deploy/local/identity/consent.test.ts'],
+  },
+  {
+    name: 'partner-resource-loop',
+    promise: 'the resource of a partner app may be in any spelling',
+    file: 'deploy/local/identity/start.ts',
+    find: '  app.use(resourceRoutes(identity.resource));\n',
+    replace: '',
+    tests: ['deploy/local/identity/tokens.test.ts'],
   },
   {
     name: 'registration-without-hint',
