@@ -10,6 +10,8 @@ import {
   ReturnMethodSchema,
   ReturnType,
   ReturnTypeSchema,
+  UpsellPayment,
+  UpsellPaymentSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SHORT_TEXT_MAX } from '../contract/limits.ts';
 import { enumText } from '../platform/enum-text.ts';
@@ -162,6 +164,13 @@ export const RETURN_FIELDS = fieldTable({
   destinationId: nullableIdField,
   statusPageUrl: textField(URL_MAX),
   packageReference: textField(),
+  upsellPayment: internal(
+    enumField(
+      UpsellPaymentSchema,
+      z.enum(UpsellPayment, 'is unknown').transform((value) => value || UpsellPayment.INVOICE),
+    ),
+  ),
+  upsellPaymentReference: internal(textField()),
 });
 
 /**

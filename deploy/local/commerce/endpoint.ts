@@ -35,6 +35,8 @@ interface Data {
   /** A restock has lines, and neither amount nor currency. A cancellation has none of them. */
   readonly amount?: string;
   readonly currency?: string;
+  /** What the shopper must still pay of an exchange order. */
+  readonly due?: string;
   readonly lines?: readonly { readonly line_item_id: number; readonly quantity: number }[];
   /** The period and page of `effect.list`. The times are in UTC, so that their texts are in order. */
   readonly from?: string;
@@ -131,7 +133,7 @@ function answerTo(
   if (!data.key) return refusal(422, 'data.key is required');
   const problem = problemOf(kind, data, ledger);
   if (problem) return refusal(422, problem);
-  const { key, return_id, amount, currency } = data;
+  const { key, return_id, amount, currency, due } = data;
   const name = prefix === '' ? '' : `${prefix}${return_id}`;
   const made = ledger.add({
     key,
@@ -139,6 +141,8 @@ function answerTo(
     name,
     amount,
     currency,
+    // Your platform sends the shopper an invoice for this. If it cannot, reject a request with an amount above zero.
+    ...(kind === 'exchange_order' && { due }),
     shop_id,
     sandbox,
     return_id,
@@ -199,8 +203,9 @@ function pageOf(
   return { effects, next_cursor: isLast ? null : String(page.at(-1)?.id) };
 }
 
-function shown({ id, name, amount, currency, created_at, kind }: LedgerEffect) {
-  return { id, name, amount, currency, created_at, ...(kind === 'refund' && { gateway: 'card' }) };
+function shown({ id, name, amount, currency, due, created_at, kind }: LedgerEffect) {
+  const gateway = kind === 'refund' ? 'card' : undefined;
+  return { id, name, amount, currency, due, created_at, gateway };
 }
 
 /** 400 and 422 say: nothing was made, and nothing will be. Everything else is tried again. */

@@ -9,6 +9,8 @@ export interface LedgerEffect {
   /** A restock and a cancellation have neither. */
   readonly amount?: string | undefined;
   readonly currency?: string | undefined;
+  /** What the shopper was asked to pay of an exchange order. */
+  readonly due?: string | undefined;
   readonly created_at: string;
   readonly shop_id: number;
   /** Effects of a sandbox are apart: they have moved no money. */

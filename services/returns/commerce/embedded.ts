@@ -11,6 +11,7 @@ import {
   type EffectKind,
   type EffectRequest,
   type FailureKind,
+  isDue,
   isOrder,
   LedgerUnavailable,
 } from './provider.ts';
@@ -23,6 +24,8 @@ export interface LedgerEntry {
   readonly id: bigint;
   readonly amount: string;
   readonly currency: string;
+  /** What the shopper must still pay of an exchange order; 0 for other kinds. */
+  readonly due: string;
   readonly idempotencyKey: string;
   /** How often the key was used. Only the first use had an effect. */
   readonly calls: number;
@@ -112,13 +115,14 @@ interface EntryRow {
   readonly name: string;
   readonly amount: string;
   readonly currency: string;
+  readonly due: string;
   readonly idempotency_key: string;
   readonly calls: number;
   readonly additional_details: string;
   readonly created_at: Date;
 }
 
-const COLUMNS = `provider_id, kind, name, amount, currency, idempotency_key, calls,
+const COLUMNS = `provider_id, kind, name, amount, currency, due, idempotency_key, calls,
   additional_details::text, created_at`;
 
 const PLAN_FAILURE = `
@@ -149,8 +153,9 @@ with failed as (
    where shop_id = $1 and return_id = $3 and remaining > 0 returning kind as failure
 ), placed as (
   insert into commerce_ledger as ledger
-    (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details)
-  select $1::bigint, $2::text, $3::bigint, $4::text, $5::text, $6::numeric, $7::text, $8::json, $9::json
+    (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details, due)
+  select $1::bigint, $2::text, $3::bigint, $4::text, $5::text, $6::numeric, $7::text, $8::json, $9::json,
+    $10::numeric
    where not exists (select from failed)
   on conflict (shop_id, idempotency_key) do update set calls = ledger.calls + 1
   returning ${COLUMNS}
@@ -181,6 +186,7 @@ async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> 
         typeof value === 'bigint' ? String(value) : value,
       ),
       JSON.stringify(request.details),
+      request.kind === 'exchange_order' && isDue(request.funding) ? request.funding.due : '0',
     ],
   });
   const [row] = rows;
@@ -196,7 +202,7 @@ function goodsOf({ kind, items, stock, orderToCancel }: EffectRequest): readonly
 }
 
 function effectOf(row: EntryRow): Effect {
-  const { provider_id, amount, currency } = row;
+  const { provider_id, amount, currency, due } = row;
   const isRefund = row.kind === 'refund';
   return {
     id: String(provider_id),
@@ -205,6 +211,7 @@ function effectOf(row: EntryRow): Effect {
     provider: isRefund ? PROVIDER : '',
     amount,
     currency,
+    ...(/[1-9]/.test(due) && { due }),
     createdAt: row.created_at,
   };
 }
@@ -214,6 +221,7 @@ function entry(row: EntryRow): LedgerEntry {
     id: row.provider_id,
     amount: row.amount,
     currency: row.currency,
+    due: row.due,
     idempotencyKey: row.idempotency_key,
     calls: row.calls,
     // `record` wrote this text, so it has this type.

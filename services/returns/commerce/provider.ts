@@ -98,6 +98,21 @@ export interface MadeOrder {
   readonly name: string;
 }
 
+/** How an exchange order is paid. Decimal texts in the currency of the request. */
+export interface Funding {
+  /** What the returned goods pay of its amount. */
+  readonly paidByReturn: string;
+  /** What the shopper must still pay. The provider must ask the shopper for it, or reject the request. */
+  readonly due: string;
+  /** The payment with which the shopper has paid the rest; empty without one. */
+  readonly paymentReference: string;
+}
+
+/** Whether the shopper must still pay a part of an exchange order. */
+export function isDue(funding: Funding | undefined): funding is Funding {
+  return funding !== undefined && /[1-9]/.test(funding.due);
+}
+
 /** A request for one effect. */
 export interface EffectRequest {
   readonly kind: EffectKind;
@@ -118,6 +133,8 @@ export interface EffectRequest {
   readonly lines: readonly ReturnedLine[];
   /** The goods of a restock, at least one line; empty for other kinds. */
   readonly stock: readonly RestockLine[];
+  /** Of an exchange order and of its cancellation; undefined for other kinds, and for a search of the comparison. */
+  readonly funding?: Funding | undefined;
   /** The exchange order that is cancelled; undefined for other kinds. */
   readonly orderToCancel: MadeOrder | undefined;
   /** The caller's additional details for a new order; empty for other kinds. */
@@ -145,6 +162,10 @@ export interface Effect {
   readonly amount: string;
   /** Empty for a listed effect that moves no money, when the provider stores no currency for it. */
   readonly currency: string;
+  /** What the provider asked the shopper for; undefined when it asked for nothing. Only for exchange orders. */
+  readonly due?: string | undefined;
+  /** Whether the effect exists, and another request must complete it. */
+  readonly isUnfinished?: boolean;
   /** When the provider made the effect; undefined when the provider does not say it. */
   readonly createdAt: Date | undefined;
 }

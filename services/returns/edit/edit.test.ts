@@ -1,6 +1,11 @@
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { LineOutcome, Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  LineOutcome,
+  Outcome,
+  type Return,
+  UpsellPayment,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
 import {
   firstLine,
@@ -79,6 +84,20 @@ describe('edit return', () => {
       amounts: { returnCredit: { shop: '20' } },
     });
     expect(edited.totals).toMatchObject({ refund: '0.00', giftCard: '15.00', upsell: '0.00' });
+  });
+
+  test('keeps the upsell that the shopper has paid in advance', async () => {
+    const submitted = await bench.submit(await bench.shop(), {
+      outcome: Outcome.UPSELL,
+      exchanges: [{ title: 'Coat', price: { shop: '25' } }],
+      amounts: { returnCredit: { shop: '20' } },
+      upsellPayment: UpsellPayment.PREPAID,
+      upsellPaymentReference: 'pay_77',
+    });
+    const amounts = { returnCredit: { shop: '18' }, handlingFee: { shop: '2' } };
+    expect(await refused(submitted, { amounts })).toEqual(invalid('amounts.return_credit'));
+    const changes = [{ lineItemId: firstLine(submitted), reason: 'too small' }];
+    expect((await edit(submitted, { changes })).totals?.upsell).toBe('5.00');
   });
 
   test('removes a line, frees it, and refunds the rest', async () => {

@@ -2,7 +2,11 @@ import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { type Return as Details, Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type Return as Details,
+  Outcome,
+  UpsellPayment,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type EditReturnRequest,
   EditReturnRequestSchema,
@@ -10,10 +14,11 @@ import {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
+import type { Both } from '../../platform/money.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { requirePaidShipping } from '../money/paid-shipping.ts';
 import { checkedSums } from '../money/return-sums.ts';
-import { exchangeSumsIn, returnSumsIn } from '../money/totals.ts';
+import { type CheckedSums, exchangeSumsIn, netOf, returnSumsIn } from '../money/totals.ts';
 import { fulfilmentOf } from '../processing/fulfilment.ts';
 import { Return, requireUncommitted } from '../return.ts';
 import { requireReturnable } from '../returnable.ts';
@@ -71,6 +76,7 @@ export async function editReturn(store: ReturnStore, request: EditReturnRequest)
       previous: returnSumsIn(current),
       keepsAmounts,
     });
+    requirePrepaidUpsell(current, sums);
     await storeEdit(tx, current, { lines, sums, outcome });
     if (input.changes.some((change) => change.quantity !== undefined)) {
       await requireReturnable(tx, current);
@@ -90,6 +96,20 @@ export async function editReturn(store: ReturnStore, request: EditReturnRequest)
 function changedLast(lines: readonly EditedLine[]): EditedLine[] {
   const isKept = ({ at }: EditedLine) => at === UNCHANGED;
   return [...lines.filter(isKept), ...lines.filter((line) => !isKept(line))];
+}
+
+/** Rejects another upsell than the shopper has paid in advance: nobody would ask for the difference, or pay it back. */
+function requirePrepaidUpsell(current: Details, sums: Both<CheckedSums>): void {
+  if (current.upsellPayment !== UpsellPayment.PREPAID) return;
+  const before = returnSumsIn(current);
+  const exchanges = exchangeSumsIn(current);
+  for (const side of ['shop', 'presentment'] as const) {
+    const total = exchanges.reduce((sum, one) => sum + netOf(one[side]), 0n);
+    const upsellAt = (credit: bigint) => (total > credit ? total - credit : 0n);
+    if (upsellAt(sums[side].returnCredit) === upsellAt(before[side].returnCredit)) continue;
+    const rule = 'must not change the upsell, which the shopper has paid: cancel and submit again';
+    throw invalidField('amounts.return_credit', rule);
+  }
 }
 
 function requireRevision(current: Details, expectedRevision: bigint): void {

@@ -172,13 +172,18 @@ export async function recordNoEffect(
 /** Maximum length of a problem, as in the table. Unicode characters. */
 const PROBLEM_MAX = 500;
 
+/** Makes the text of a provider storable, and short enough for the table. */
+export function storable(problem: string): string {
+  return [...problem.replaceAll('\0', '').toWellFormed()].slice(0, PROBLEM_MAX).join('');
+}
+
 /** Records for people why a request of a step did not succeed. Nothing depends on this text, so it needs no lease. */
 export async function recordProblem(
   db: Queryable,
   of: ReturnRef,
   { step, problem }: { readonly step: Step; readonly problem: string },
 ): Promise<void> {
-  const text = [...problem.replaceAll('\0', '').toWellFormed()].slice(0, PROBLEM_MAX).join('');
+  const text = storable(problem);
   await db.query({
     name: 'processing-problem',
     text: `update processing_outcomes set problem = $5

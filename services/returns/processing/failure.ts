@@ -2,6 +2,8 @@ import {
   CommerceFailure,
   type Effect,
   type EffectKind,
+  type Funding,
+  isDue,
   isFinal,
   isUnsent,
 } from '../commerce/provider.ts';
@@ -25,9 +27,10 @@ export const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
 export class AmountMismatch extends Error {
   override readonly name = 'AmountMismatch';
 
-  constructor(step: Step, result: Effect) {
-    const made = `${result.amount} ${result.currency}`;
-    const requested = `${step.amount} ${step.currency}`;
+  constructor(step: Step, result: Effect, funding: Funding | undefined) {
+    const isOfOrder = step.kind === 'exchange_order' && isDue(funding);
+    const made = `${result.amount} ${result.currency}${isOfOrder ? `, of which ${result.due ?? 'nothing'} is due` : ''}`;
+    const requested = `${step.amount} ${step.currency}${isOfOrder ? `, of which ${funding.due} is due` : ''}`;
     super(`the ${EFFECT_WORDS[step.kind]} ${result.id} has ${made}, requested were ${requested}`);
   }
 }
@@ -65,13 +68,20 @@ export function hadNoEffect(error: unknown, step: RequestedStep | undefined): bo
   return isFinal(error) ? isFirst || step.isSearchReliable : isFirst && isUnsent(error);
 }
 
+/** What the provider did wrong, or why it rejected the request; undefined for other failures. */
+export function reasonOf(error: unknown): string | undefined {
+  const isOfProvider =
+    (isFinal(error) || error instanceof AmountMismatch) && error instanceof Error;
+  return isOfProvider ? error.message : undefined;
+}
+
 /** Whether another run would fail for the same reason. */
 export function isPermanent(error: unknown): boolean {
   return isFinal(error) || error instanceof NotProcessable || error instanceof AmountMismatch;
 }
 
 /**
- * Returns a general text about the failure. The provider's own error is only in the log.
+ * Returns a general text about the failure. {@link reasonOf} has the provider's own words.
  *
  * @param unknown the step whose request may have had an effect.
  */

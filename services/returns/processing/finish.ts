@@ -16,7 +16,7 @@ import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { Return } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { recordNoEffect, showAndFinish } from './effect-store.ts';
+import { recordNoEffect, showAndFinish, storable } from './effect-store.ts';
 import { showEffects } from './fulfilment.ts';
 import { finishFailed, type Job } from './jobs.ts';
 import { NotProcessable, type Step } from './plan.ts';
@@ -107,15 +107,21 @@ async function requestGiftCard(
  * `return.processing.failed` is published. The next process request continues with the effects that are missing.
  *
  * @param o.message what happened, for people.
+ * @param o.reason why the commerce provider rejected a request, in its words.
  * @param o.withoutEffect the step whose request ended the run and surely had no effect.
  * @throws LeaseLost
  */
 export async function failJob(
   store: ReturnStore,
   job: Job,
-  o: { readonly message: string; readonly withoutEffect?: Step | undefined },
+  o: {
+    readonly message: string;
+    readonly withoutEffect?: Step | undefined;
+    readonly reason?: string | undefined;
+  },
 ): Promise<void> {
-  const { message, withoutEffect } = o;
+  const { message, withoutEffect, reason } = o;
+  const facts = reason === undefined ? {} : { reason: storable(reason) };
   await store.change(job, async (tx) => {
     await showEffects(tx, job);
     if (withoutEffect) await recordNoEffect(tx, job, withoutEffect);
@@ -136,7 +142,9 @@ export async function failJob(
           detail: { case: 'processingFailed', value },
         },
       ],
-      timeline: [{ returnId: job.returnId, kind: 'return.processing.failed', text: message }],
+      timeline: [
+        { returnId: job.returnId, kind: 'return.processing.failed', text: message, facts },
+      ],
     };
   });
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
-import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Return, UpsellPayment } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
-import { sameDecimal } from '../../platform/money.ts';
+import { formatAmount, sameDecimal } from '../../platform/money.ts';
 import { committing, inTransaction, together } from '../../platform/postgres.ts';
 import {
   CommerceFailure,
@@ -9,6 +9,8 @@ import {
   type EffectKind,
   type EffectRequest,
   type ExchangeItem,
+  type Funding,
+  isDue,
   isFinal,
   isOrder,
   type MadeOrder,
@@ -50,14 +52,20 @@ export interface StepOfJob {
  */
 export async function performStep(o: PerformDeps): Promise<void> {
   const { step } = o;
-  const result = (await findEarlier(o)) ?? (await requestStep(o));
-  if (!isAsPlanned(step, result)) throw new AmountMismatch(step, result);
+  const result =
+    (await findEarlier(o, ({ isUnfinished }) => !isUnfinished)) ?? (await requestStep(o));
+  const funding = fundingOf(o);
+  if (!isAsPlanned(step, result, funding)) throw new AmountMismatch(step, result, funding);
   await recordResult(o, result);
 }
 
 /** Records that the step was made, with a timeline entry. @throws LeaseLost */
-function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise<void> {
-  return recordEffect(pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
+function recordResult(o: PerformDeps, result: Effect): Promise<void> {
+  return recordEffect(o.pool, o.job, {
+    step: o.step,
+    effect: result,
+    entry: timelineOf(o, result),
+  });
 }
 
 export type PerformDeps = StepOfJob & {
@@ -84,8 +92,16 @@ export async function findMadeOrder(o: PerformDeps): Promise<MadeOrder | undefin
   return undefined;
 }
 
-/** Finds the effect of an earlier request. Undefined when the step may be requested. @throws CommerceFailure */
-async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
+/**
+ * Finds the effect of an earlier request. Undefined when the step may be requested.
+ *
+ * @param isEnough whether the effect that was found needs no other request.
+ * @throws CommerceFailure
+ */
+async function findEarlier(
+  o: PerformDeps,
+  isEnough: (found: Effect) => boolean = () => true,
+): Promise<Effect | undefined> {
   const { commerce } = o.prepared;
   const { askedAt, kind } = o.step;
   if (askedAt === undefined) return undefined;
@@ -95,7 +111,7 @@ async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   const found = await commerce
     .find(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS))
     .catch(asPassing);
-  if (found) return found;
+  if (found && isEnough(found)) return found;
   if (seenMs >= commerce.settledAfterMs) return requireRepeatable(o);
   // The earlier request may still be on its way. At a provider that forgets keys, a second one could have a second
   // effect.
@@ -158,12 +174,29 @@ async function commitRequest(tx: pg.PoolClient, { job, step }: PerformDeps): Pro
   await committing(tx, () => recordRequested(tx, job, step));
 }
 
-function isAsPlanned(step: Step, result: Effect): boolean {
+function isAsPlanned(step: Step, result: Effect, funding: Funding | undefined): boolean {
   if (!movesMoney(step.kind)) return true;
+  // A provider that does not know what is due has made an order that nobody pays in full.
+  const asked = step.kind === 'exchange_order' && isDue(funding) ? funding.due : undefined;
+  if (asked !== undefined && !sameDecimal(result.due ?? '', asked)) return false;
   return result.currency === step.currency && sameDecimal(result.amount, step.amount);
 }
 
-function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
+/** How the exchange order of a return is paid; undefined for effects that have no such order. */
+function fundingOf({ step, prepared }: StepOfJob): Funding | undefined {
+  if (step.kind !== 'exchange_order' && step.kind !== 'order_cancel') return undefined;
+  const { presentmentTotals: totals, presentmentCurrency, ...details } = prepared.details;
+  const isPrepaid = details.upsellPayment === UpsellPayment.PREPAID;
+  const nothing = formatAmount(0n, presentmentCurrency);
+  return {
+    paidByReturn: totals?.exchangeCreditTotal ?? nothing,
+    due: isPrepaid ? nothing : (totals?.upsell ?? nothing),
+    paymentReference: details.upsellPaymentReference,
+  };
+}
+
+function effectRequest(o: StepOfJob): EffectRequest {
+  const { job, step, prepared } = o;
   const { details, lines, stock, orderToCancel } = prepared;
   return {
     kind: step.kind,
@@ -177,6 +210,7 @@ function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
     items: step.kind === 'exchange_order' ? itemsOf(details) : [],
     lines: step.kind === 'refund' ? lines : [],
     stock: step.kind === 'restock' ? stock : [],
+    funding: fundingOf(o),
     orderToCancel: step.kind === 'order_cancel' ? orderToCancel : undefined,
     details: isOrder(step.kind) ? job.details : {},
   };
@@ -194,13 +228,17 @@ function itemsOf(details: Return): ExchangeItem[] {
   }));
 }
 
-function timelineOf(job: Job, step: Step, result: Effect) {
+function timelineOf(o: PerformDeps, result: Effect) {
+  const { job, step } = o;
+  const funding = step.kind === 'exchange_order' ? fundingOf(o) : undefined;
   return {
     returnId: job.returnId,
     kind: `return.processing.${step.kind}`,
     text: `${textOf(step.kind)} at the commerce provider`,
     facts: {
       ...(movesMoney(step.kind) && { amount: result.amount, currency: result.currency }),
+      ...(isDue(funding) && { paid_by_return: funding.paidByReturn, due: funding.due }),
+      ...(funding?.paymentReference && { upsell_payment: funding.paymentReference }),
       provider_id: result.id,
       ...(result.name === '' ? {} : { name: result.name }),
     },

@@ -20,6 +20,7 @@ import {
   isPermanent,
   messageOf,
   type RequestedStep,
+  reasonOf,
   requestedPauseMs,
 } from './failure.ts';
 import { closeReturn, failJob } from './finish.ts';
@@ -202,7 +203,8 @@ async function afterFailure(
   }
   try {
     const unknown = withoutEffect ? undefined : requested;
-    await failJob(deps.store, job, { message: messageOf(error, job, unknown), withoutEffect });
+    const message = messageOf(error, job, unknown);
+    await failJob(deps.store, job, { message, withoutEffect, reason: reasonOf(error) });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;

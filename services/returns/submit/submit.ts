@@ -6,6 +6,7 @@ import {
   ReturnMethod,
   type SubmitReturnRequest,
   SubmitReturnRequestSchema,
+  UpsellPayment,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { decimalsOf } from '../../platform/currencies.ts';
@@ -37,6 +38,7 @@ import {
   type ExchangeSums,
   type LineSums,
   lineSumsFrom,
+  netOf,
   requireWithinCost,
 } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
@@ -178,10 +180,28 @@ function check(input: Submission, settings: Settings): CheckedSubmission {
     exchanges: exchanges.map((exchange) => exchange.sums),
     amounts: input.amounts,
   });
+  requireUpsellPayment(input, sums, exchanges);
   const { orderShipping } = input;
   const paidShipping = orderShipping && amountOf('order_shipping', orderShipping, currencies);
   const createdAt = input.submittedAt ? pastTime('submitted_at', input.submittedAt) : new Date();
   return { submission: input, currencies, lines, exchanges, sums, paidShipping, createdAt };
+}
+
+/** @throws DomainError INVALID_ARGUMENT for a payment without an upsell, and when only one has a reference. */
+function requireUpsellPayment(
+  { upsellPayment, upsellPaymentReference: reference }: Submission,
+  sums: CheckedSubmission['sums'],
+  exchanges: CheckedSubmission['exchanges'],
+): void {
+  const field = 'upsell_payment_reference';
+  if (upsellPayment !== UpsellPayment.PREPAID) {
+    if (reference !== '') throw invalidField(field, 'is only for the upsell_payment PREPAID');
+    return;
+  }
+  if (reference.trim() === '') throw invalidField(field, 'is required: which payment was it?');
+  const total = exchanges.reduce((sum, { sums: one }) => sum + netOf(one.presentment), 0n);
+  if (total > sums.presentment.returnCredit) return;
+  throw invalidField('upsell_payment', 'must not be PREPAID: the return credit pays the exchange');
 }
 
 function currenciesOf(input: Submission, settings: Settings): Currencies {
@@ -226,7 +246,7 @@ async function record(
   },
 ): Promise<bigint> {
   const { checked } = o;
-  const { shopId, actor, flagReasons, returnMethod } = checked.submission;
+  const { shopId, actor, flagReasons, returnMethod, upsellPaymentReference } = checked.submission;
   const id = await insertReturn(tx, checked);
   const created = await existing(store, tx, { shopId, id });
   await requireReturnable(tx, created);
@@ -240,7 +260,12 @@ async function record(
     ...(issued ? [issued.event] : []),
   ];
   await addTimeline(tx, checked.submission, [
-    { returnId: id, kind: 'return.submitted', text: 'The return was submitted' },
+    {
+      returnId: id,
+      kind: 'return.submitted',
+      text: 'The return was submitted',
+      ...(upsellPaymentReference && { facts: { upsell_payment: upsellPaymentReference } }),
+    },
     ...(flagReasons.length > 0
       ? [{ returnId: id, kind: 'return.flagged', text: flagReasons.join('; ') }]
       : []),

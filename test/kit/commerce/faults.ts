@@ -7,6 +7,7 @@ export const FAULTS = [
   'answers numbers as amounts',
   'rounds amounts',
   'answers its own currency',
+  'knows nothing of what is due',
   'has texts as order ids',
   'forgets keys',
   'compares the request with the key',

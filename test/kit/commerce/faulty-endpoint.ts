@@ -12,6 +12,7 @@ interface Data {
   readonly name?: string;
   readonly amount: string;
   readonly currency: string;
+  readonly due?: string;
   readonly lines?: readonly object[];
   readonly from?: string;
   readonly to?: string;
@@ -24,6 +25,7 @@ interface Made {
   /** A restock and a cancellation have neither. */
   readonly amount?: string | number;
   readonly currency?: string;
+  readonly due?: string | undefined;
 }
 
 /** Small, so that lists have pages. */
@@ -40,7 +42,7 @@ function effectsIn(is: Is) {
   const effects = new Map<string, Made>();
   let count = 0;
 
-  const make = (kind: string, { amount, currency }: Data): Made => {
+  const make = (kind: string, { amount, currency, due }: Data): Made => {
     count += 1;
     const cents = (Math.floor(Number(amount) * 100) / 100).toFixed(2);
     const exact = is('loses cents') ? cents : amount;
@@ -50,6 +52,7 @@ function effectsIn(is: Is) {
       id: is('has texts as order ids') ? `gid://${kind}/${count}` : count,
       amount: is('answers numbers as amounts') ? Number(amount) : rounded,
       currency: is('answers its own currency') ? 'XTS' : currency,
+      ...(!is('knows nothing of what is due') && { due }),
       created_at: new Date().toISOString(),
     };
   };

@@ -154,6 +154,7 @@ function badNetwork(
 }
 
 function entryOf(effect: LedgerEffect): LedgerEntry {
-  const { id, amount = '0', currency = '', key: idempotencyKey } = effect;
-  return { id: BigInt(id), amount, currency, idempotencyKey, calls: 1, additionalDetails: {} };
+  const { id, amount = '0', currency = '', due = '0', key: idempotencyKey } = effect;
+  const entry = { id: BigInt(id), amount, currency, due, idempotencyKey };
+  return { ...entry, calls: 1, additionalDetails: {} };
 }

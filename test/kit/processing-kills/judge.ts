@@ -27,6 +27,12 @@ export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
   const ledger = await evidence.commerce.ordersOf(of.id);
   const effects = [...ledger.orders, ...ledger.giftCards, ...ledger.refunds];
   deepStrictEqual(effects.map(effectOf), expected, 'effects at the provider');
+  const due = scenario.order === undefined ? [] : [Number(scenario.due ?? 0)];
+  deepStrictEqual(
+    ledger.orders.map((order) => Number(order.due)),
+    due,
+    'what the shopper is asked to pay',
+  );
   const restocks = ledger.restocks.map(({ idempotencyKey }) => idempotencyKey);
   const isRestocked = scenario.restocked !== undefined;
   const key = await effectKey(pool, of, 'restock');

@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { FailureKind } from '../../../services/returns/commerce/provider.ts';
 import type { SubmissionPart } from '../builders.ts';
-import { exchangeWith, newLine } from '../services/processing.ts';
+import { exchangeWith, newLine, upsell } from '../services/processing.ts';
 
 /** A kind of return, and the effects and events that its processing must have. */
 export interface Scenario {
@@ -18,6 +18,8 @@ export interface Scenario {
   readonly failure?: { readonly kind: FailureKind; readonly times: number };
   /** Effects at the provider, as `amount currency`. */
   readonly order?: string;
+  /** What the shopper is asked to pay of the order, once. */
+  readonly due?: string;
   readonly giftCard?: string;
   readonly refund?: string;
   /**
@@ -62,6 +64,11 @@ const WORK: Readonly<Record<string, Work>> = {
       amounts: { returnCredit: { shop: '20.00' } },
     }),
     order: '20.00 GBP',
+  },
+  upsell: {
+    submission: () => upsell(),
+    order: '25.00 GBP',
+    due: '5.00',
   },
   'exchange and gift card': {
     submission: () => exchangeWith('gift card'),

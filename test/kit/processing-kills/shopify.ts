@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { formatAmount, minorOf } from '../../../services/platform/money.ts';
 import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
 import {
   CommerceFailure,
@@ -12,7 +13,7 @@ import {
 } from '../../../services/returns/commerce/shopify/client.ts';
 import { ACCESS, POLICY, SHOP_DOMAIN, TOKEN } from '../commerce/shopify/example-shop.ts';
 import { type Fault, startShopify } from '../commerce/shopify/server.ts';
-import { type Made, newShopifyShop, type Shop } from '../commerce/shopify/shop.ts';
+import { type Made, type MadeDraft, newShopifyShop, type Shop } from '../commerce/shopify/shop.ts';
 import type { Random } from '../random.ts';
 import type { JudgedProvider } from './endpoint.ts';
 import { SCENARIOS } from './scenarios.ts';
@@ -51,9 +52,11 @@ export async function startBadShopify(o: {
   readonly forgets: boolean;
 }): Promise<JudgedProvider & { stop(): Promise<void> }> {
   const shop = newShopifyShop();
-  const fault = (): Fault | undefined => {
+  const fault = (operation: string): Fault | undefined => {
     const picked = o.random.pick(FAULTS);
-    const isLeftOut = o.random.between(1, 3) > 1 || (o.forgets && picked === 'duplicate');
+    // Shopify sends an invoice for each request that arrives.
+    const isOnce = o.forgets || operation === 'SendInvoice';
+    const isLeftOut = o.random.between(1, 3) > 1 || (isOnce && picked === 'duplicate');
     return isLeftOut ? undefined : picked;
   };
   const server = await startShopify({
@@ -102,10 +105,10 @@ export async function startBadShopify(o: {
       const key = `(rms:return:${returnId}:`;
       const of = (made: readonly Made[]) =>
         made.filter(({ note }) => note.includes(key)).map(entryOf);
-      const orders = shop.drafts.flatMap(({ order }) => order ?? []);
-      const own = orders.filter(({ note }) => note.includes(key));
+      const drafts = shop.drafts.filter(({ order, note }) => order && note.includes(key));
+      const own = drafts.flatMap(({ order }) => order ?? []);
       return {
-        orders: of(orders),
+        orders: drafts.map(orderEntryOf),
         giftCards: of(shop.giftCards),
         refunds: of(shop.refunds),
         restocks: shop.adjustments
@@ -126,7 +129,8 @@ function withOrder(shop: Shop, request: EffectRequest): EffectRequest {
   const { returnId: id, orderName: name, currency } = request;
   const lines = [...request.lines, ...request.stock];
   if (!shop.orders.has(id)) {
-    const order = { id, name, currency, paid: '100000', customerId: undefined };
+    const email = 'ada@example.com';
+    const order = { id, name, currency, paid: '100000', customerId: undefined, email };
     shop.orders.set(id, { ...order, lines: [] });
   }
   const order = shop.orders.get(id);
@@ -167,7 +171,24 @@ function tracked(client: ShopifyClient, onTheWay: Map<Promise<unknown>, number>)
 
 /** An adjustment of stock does not have its key. */
 function restockOf(id: bigint, idempotencyKey: string): LedgerEntry {
-  return { id, amount: '0', currency: '', idempotencyKey, calls: 1, additionalDetails: {} };
+  return {
+    id,
+    amount: '0',
+    currency: '',
+    idempotencyKey,
+    calls: 1,
+    due: '0',
+    additionalDetails: {},
+  };
+}
+
+/** An order with what the shopper was asked for, in all invoices together. */
+function orderEntryOf({ order, discount = '0', invoices }: MadeDraft): LedgerEntry {
+  if (!order) throw new Error('the draft is no order');
+  const { amount, currency } = order;
+  const goods = formatAmount(minorOf(amount, currency) + minorOf(discount, currency), currency);
+  const due = order.isPending ? Number(amount) * invoices.length : 0;
+  return { ...entryOf(order), amount: goods, due: String(due) };
 }
 
 /** An order is cancelled under its own id. */
@@ -179,5 +200,5 @@ function cancellationOf(order: Made): LedgerEntry {
 
 function entryOf({ id, note, amount, currency }: Made): LedgerEntry {
   const [, idempotencyKey = ''] = /\((rms:[^)]+)\)/.exec(note) ?? [];
-  return { id, amount, currency, idempotencyKey, calls: 1, additionalDetails: {} };
+  return { id, amount, currency, idempotencyKey, calls: 1, due: '0', additionalDetails: {} };
 }

@@ -108,6 +108,16 @@ export function exchangeWith(rest: 'gift card' | 'refund') {
   };
 }
 
+/** A return worth 20.00 that is exchanged for a coat of 25.00. */
+export function upsell(more: SubmissionPart = {}): SubmissionPart {
+  return {
+    outcome: Outcome.UPSELL,
+    exchanges: [{ variantId: 9n, title: 'Coat', price: { shop: '25.00' } }],
+    amounts: { returnCredit: { shop: '20.00' } },
+    ...more,
+  };
+}
+
 export async function requestProcessing(
   pool: pg.Pool,
   of: Pick<Return, 'shopId' | 'id'>,

@@ -26,4 +26,37 @@ export const amountBugs: readonly Bug[] = [
     replace: 'if (together > 0n) return;',
     tests: ['services/returns/money/bounds.test.ts'],
   },
+  {
+    name: 'upsell-booked-as-paid',
+    promise:
+      'an exchange order is made only if the provider confirms what the shopper must still pay',
+    file: 'services/returns/processing/perform.ts',
+    find: "if (asked !== undefined && !sameDecimal(result.due ?? '', asked)) return false;",
+    replace: '',
+    tests: ['services/returns/processing/upsell.test.ts'],
+  },
+  {
+    name: 'prepaid-upsell-invoiced',
+    promise: 'nothing is due of an upsell that the shopper has paid in advance',
+    file: 'services/returns/processing/perform.ts',
+    find: 'due: isPrepaid ? nothing : (totals?.upsell ?? nothing),',
+    replace: 'due: totals?.upsell ?? nothing,',
+    tests: ['services/returns/processing/upsell.test.ts'],
+  },
+  {
+    name: 'unpaid-order-completed-as-paid',
+    promise: 'an order that the shopper must pay in part has its payment pending at Shopify',
+    file: 'services/returns/commerce/shopify/exchange-order.ts',
+    find: 'const variables = { id, pending: isDue(request.funding) };',
+    replace: 'const variables = { id, pending: false };',
+    tests: ['services/returns/commerce/shopify/upsell.test.ts'],
+  },
+  {
+    name: 'invoice-sent-twice',
+    promise: 'Shopify sends one invoice for an upsell, whichever answer is lost',
+    file: 'services/returns/commerce/shopify/exchange-order.ts',
+    find: 'if (completed.invoiceSentAt !== null) return { ...effect, due: funding.due };',
+    replace: '',
+    tests: ['services/returns/commerce/shopify/upsell.test.ts'],
+  },
 ];

@@ -1,7 +1,7 @@
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { TYPE_OF } from '../http/protocol.ts';
 import type { CheckRule } from './checks.ts';
-import { amountOf } from './compare.ts';
+import { amountOf, isEffect } from './compare.ts';
 import type { CheckSession } from './session.ts';
 
 /** Amounts that find mistakes: zeros at the end must stay, and binary floating point cannot represent these numbers. */
@@ -46,5 +46,26 @@ async function money(session: CheckSession): Promise<string[]> {
       );
     }
   }
-  return problems;
+  return [...problems, ...(await upsell(session))];
+}
+
+/** Requests an exchange order that the returned goods do not pay completely. An endpoint may reject it. */
+async function upsell(session: CheckSession): Promise<string[]> {
+  const { currency } = session;
+  const key = session.newKey('exchange_order');
+  const [amount, paid, due] = ['15', '10', '5'].map((units) => amountOf(units, currency, '0'));
+  const data = { ...session.dataOf('exchange_order', key, amount), paid_by_return: paid, due };
+  const reply = await session.send(TYPE_OF.exchange_order, data);
+  if (reply.problemAsRefusal() === undefined) {
+    const isMade = isEffect((await session.find('exchange_order', key)).found());
+    return isMade ? ['it rejected an exchange order with `due`, and made it all the same'] : [];
+  }
+  const made = reply.effect();
+  const found = (await session.find('exchange_order', key)).found();
+  const asks = (one: typeof found) => isEffect(one) && Object(one).due === due;
+  if (asks(made) && asks(found)) return [];
+  if (typeof made === 'string') return [`an exchange order with \`due\`: ${made}`];
+  return [
+    `the shopper must still pay ${due} of an exchange order of ${amount} ${currency}, and the answer, or that to effect.find, has no \`due\` of ${due}. Ask the shopper for it and answer it, or reject the request with 422; do not make the order as paid`,
+  ];
 }

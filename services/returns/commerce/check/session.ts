@@ -121,7 +121,8 @@ export function openSession(target: CheckTarget): CheckSession {
     if (kind === 'gift_card') return { ...asked, details: {} };
     const variant = { product_id: 1, variant_id: 1, sku: 'CHECK', title: 'Check' };
     const item = { ...variant, price: asked.amount, discount: '0', tax: '0' };
-    return { ...asked, items: [item], details: {} };
+    const paid = { paid_by_return: asked.amount, due: amountOf('0', target.currency, '0') };
+    return { ...asked, ...paid, items: [item], details: {} };
   };
   const send = (type: string, data: object, variation: Variation = {}) =>
     call(target, { type, data, variation });

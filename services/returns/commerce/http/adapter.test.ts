@@ -49,6 +49,7 @@ describe('a request', () => {
       exchange_order: request('exchange_order', {
         items: [{ ...item, ...amounts }],
         details: { picker: 'Ann' },
+        funding: { paidByReturn: '10.00', due: '0.00', paymentReference: 'pay_77' },
       }),
       gift_card: request('gift_card'),
       refund: request('refund', { lines: [line] }),

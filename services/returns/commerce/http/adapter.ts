@@ -9,6 +9,7 @@ import {
   type Effect,
   type EffectKind,
   type EffectRequest,
+  isDue,
   isOrder,
   movesMoney,
   problemOfKind,
@@ -179,7 +180,7 @@ function dataOf(request: EffectRequest): RequestData<(typeof TYPE_OF)[EffectRequ
   const details = request.details as Record<string, string>;
   switch (request.kind) {
     case 'exchange_order':
-      return { ...asked, items: items.map(itemOf), details };
+      return { ...asked, ...paymentOf(request), items: items.map(itemOf), details };
     case 'gift_card':
       return { ...asked, details };
     case 'refund':
@@ -187,10 +188,23 @@ function dataOf(request: EffectRequest): RequestData<(typeof TYPE_OF)[EffectRequ
     case 'restock':
       return { ...aboutOf(request), lines: stock.map(stockOf) };
     case 'order_cancel':
-      return { ...aboutOf(request), exchange_order: cancelledOf(request) };
+      return {
+        ...aboutOf(request),
+        exchange_order: cancelledOf(request),
+        ...(isDue(request.funding) && { due: request.funding.due }),
+      };
     default:
       return request.kind satisfies never;
   }
+}
+
+function paymentOf({ amount, funding }: EffectRequest) {
+  const { paidByReturn = amount, due = '0', paymentReference = '' } = funding ?? {};
+  return {
+    paid_by_return: paidByReturn,
+    due,
+    ...(paymentReference !== '' && { payment_reference: paymentReference }),
+  };
 }
 
 function cancelledOf({ orderToCancel }: EffectRequest) {
@@ -231,7 +245,7 @@ function effectOf(
     gateway: isRefund ? printable(made.gateway ?? PROVIDER) : '',
     provider: isRefund ? PROVIDER : '',
     ...(movesMoney(kind)
-      ? { amount: made.amount ?? '', currency: made.currency ?? '' }
+      ? { amount: made.amount ?? '', currency: made.currency ?? '', due: made.due }
       : { amount: '0', currency }),
     createdAt: timeOf(made.created_at),
   };

@@ -38,14 +38,17 @@ const details = { warehouse_reference: 'WH-4711', priority: true };
 const DATA: { readonly [T in RequestType]: RequestData<T> } = {
   'exchange_order.create': {
     ...about('exchange_order'),
-    ...money,
+    amount: '92.00',
+    currency: 'GBP',
+    paid_by_return: '87.00',
+    due: '5.00',
     items: [
       {
         product_id: 6000,
         variant_id: 60_000,
         sku: 'SKU-6000',
         title: 'Canvas tote - Large',
-        price: '87.00',
+        price: '92.00',
         discount: '0.00',
         tax: '0.00',
       },

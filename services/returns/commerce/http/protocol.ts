@@ -107,6 +107,12 @@ export const time = z.iso.datetime({ offset: true });
 export const REQUEST_DATA = {
   'exchange_order.create': z.strictObject({
     ...asked,
+    paid_by_return: paid('What of `amount` the returned goods pay'),
+    due: paid('What the shopper must still pay of `amount`: ask the shopper for it, or reject'),
+    payment_reference: z
+      .string()
+      .optional()
+      .describe('The payment with which the shopper has paid the rest of `amount` in advance'),
     items: z.array(exchangeItem).describe('What the shopper gets instead'),
     details,
   }),
@@ -122,6 +128,7 @@ export const REQUEST_DATA = {
   'order.cancel': z.strictObject({
     ...about,
     exchange_order: exchangeOrder.describe('The order to cancel'),
+    due: paid('What the shopper was asked to pay: refund it if it was paid').optional(),
   }),
   'effect.find': z.strictObject({
     ...about,
@@ -163,6 +170,9 @@ const effect = z.object({
       'The amount of the effect: the same as in the request. A restock and a cancellation have none',
     ),
   currency: currency.optional().describe('ISO 4217 code. A restock and a cancellation have none'),
+  due: amount
+    .optional()
+    .describe('What you asked the shopper to pay for an exchange order: `due` of the request'),
   created_at: z.iso.datetime({ offset: true }).optional().describe('When it was made'),
 });
 

@@ -101,6 +101,16 @@ describe('an endpoint like the reference', () => {
     expect(await find('#1002')).toBeUndefined();
   });
 
+  test('confirms what the shopper must still pay of an exchange order', async () => {
+    const funding = { paidByReturn: '10.00', due: '2.50', paymentReference: '' };
+    const asked = request('exchange_order', { funding });
+    const made = await commerceAt(url).create(asked, never);
+    expect(made).toMatchObject({ amount: '12.50', due: '2.50' });
+    expect(await commerceAt(url).find(asked, never)).toEqual(made);
+    const data = { amount: '12.50', paid_by_return: '10.00', due: '2.50' };
+    expect(ledger.all().at(-1)).toMatchObject({ data });
+  });
+
   test('cancels an exchange order that it made, once, and no other', async () => {
     const order = await commerceAt(url).create(request('exchange_order'), never);
     const orderToCancel = { id: BigInt(order.id), name: order.name };

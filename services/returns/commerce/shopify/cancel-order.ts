@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
+import { CommerceFailure, type Effect, type EffectRequest, isDue } from '../provider.ts';
 import { rejectUserErrors, required } from './answers.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf } from './ids.ts';
@@ -21,13 +21,13 @@ export const CANCELLED_ORDER = {
 export const CANCEL_ORDER = {
   name: 'CancelOrder',
   text: `
-mutation CancelOrder($order: ID!, $note: String) {
+mutation CancelOrder($order: ID!, $note: String, $refund: Boolean!) {
   orderCancel(
     orderId: $order
     reason: CUSTOMER
     restock: true
     notifyCustomer: false
-    refundMethod: { originalPaymentMethodsRefund: false }
+    refundMethod: { originalPaymentMethodsRefund: $refund }
     staffNote: $note
   ) {
     orderCancelUserErrors { code field message }
@@ -52,8 +52,8 @@ export async function findCancelledOrder(
 }
 
 /**
- * Cancels the exchange order, and waits until it is cancelled. Its goods go back into stock. Nothing is refunded,
- * because the shopper paid with the returned goods.
+ * Cancels the exchange order, and waits until it is cancelled. Its goods go back into stock. Nothing is refunded for
+ * the returned goods. What the shopper has paid of an invoice is refunded.
  *
  * @throws CommerceFailure `final` for an order that does not exist, or that Shopify does not cancel, such as a shipped
  *   one; `passing` while the order is not cancelled yet.
@@ -67,7 +67,8 @@ export async function cancelOrder(
   if (!known) throw new CommerceFailure('final', 'Shopify: the exchange order does not exist');
   if (known.cancelledAt) return effectOf(known.id, known.cancelledAt, request);
   const note = `Return ${request.returnId} was cancelled (${request.key})`;
-  const variables = { order: known.id, note };
+  // Only an order with an invoice has a payment of the shopper.
+  const variables = { order: known.id, note, refund: isDue(request.funding) };
   const { orderCancel } = await client.run({ shop, operation: CANCEL_ORDER, variables, signal });
   const errors = required(orderCancel, 'orderCancel').orderCancelUserErrors;
   for (let reads = 0; reads < READS; reads += 1) {

@@ -10,12 +10,15 @@ fragment DraftParts on DraftOrder {
   id
   ready
   tags
+  invoiceSentAt
   totalPriceSet { presentmentMoney { amount currencyCode } }
+  appliedDiscount { amountSet { presentmentMoney { amount currencyCode } } }
   order {
     id
     name
     createdAt
     totalPriceSet { presentmentMoney { amount currencyCode } }
+    totalOutstandingSet { presentmentMoney { amount currencyCode } }
   }
 }`;
 
@@ -23,13 +26,16 @@ const draft = z.object({
   id: z.string(),
   ready: z.boolean(),
   tags: z.array(z.string()),
+  invoiceSentAt: z.string().nullable(),
   totalPriceSet: presentment,
+  appliedDiscount: z.object({ amountSet: presentment }).nullable(),
   order: z
     .object({
       id: z.string(),
       name: z.string(),
       createdAt: z.string(),
       totalPriceSet: presentment,
+      totalOutstandingSet: presentment,
     })
     .nullable(),
 });
@@ -74,8 +80,8 @@ ${DRAFT}`,
 export const COMPLETE_DRAFT = {
   name: 'CompleteDraft',
   text: `
-mutation CompleteDraft($id: ID!) {
-  draftOrderComplete(id: $id) {
+mutation CompleteDraft($id: ID!, $pending: Boolean) {
+  draftOrderComplete(id: $id, paymentPending: $pending) {
     draftOrder { ...DraftParts }
     userErrors { field message }
   }
@@ -83,6 +89,22 @@ mutation CompleteDraft($id: ID!) {
 ${DRAFT}`,
   data: z.object({
     draftOrderComplete: z.object({ draftOrder: draft.nullable(), userErrors }).nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+/** Sends the shopper the invoice of a draft. The draft then has `invoiceSentAt`. */
+export const SEND_INVOICE = {
+  name: 'SendInvoice',
+  text: `
+mutation SendInvoice($id: ID!) {
+  draftOrderInvoiceSend(id: $id) {
+    draftOrder { ...DraftParts }
+    userErrors { field message }
+  }
+}
+${DRAFT}`,
+  data: z.object({
+    draftOrderInvoiceSend: z.object({ draftOrder: draft.nullable(), userErrors }).nullable(),
   }),
 } satisfies Operation<z.ZodType>;
 

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
-import { formatAmount, minorOf } from '../../../platform/money.ts';
+import { formatAmount, minorOf, sameDecimal } from '../../../platform/money.ts';
 import {
   CommerceFailure,
   type Effect,
   type EffectRequest,
   type ExchangeItem,
+  type Funding,
+  isDue,
 } from '../provider.ts';
 import { rejectUserErrors, required } from './answers.ts';
 import type { ShopifyClient, ShopifyShop } from './client.ts';
@@ -16,9 +18,10 @@ import {
   FIND_DRAFTS,
   READ_DRAFT,
   RECIPIENT,
+  SEND_INVOICE,
 } from './draft-orders.ts';
 import { gidOf, numberOf } from './ids.ts';
-import { type Money, textOf, timeOf } from './shapes.ts';
+import { textOf, timeOf } from './shapes.ts';
 
 interface Asked {
   readonly request: EffectRequest;
@@ -33,15 +36,23 @@ export async function findExchangeOrder(
   shop: ShopifyShop,
   asked: Asked,
 ): Promise<Effect | undefined> {
-  const order = (await findDraft(client, shop, asked))?.order;
-  return order ? effectOf(order) : undefined;
+  const draft = await findDraft(client, shop, asked);
+  if (!draft?.order) return undefined;
+  const effect = effectOf(draft, draft.order);
+  const { funding } = asked.request;
+  if (!isDue(funding)) return effect;
+  return draft.invoiceSentAt === null
+    ? { ...effect, isUnfinished: true }
+    : { ...effect, due: funding.due };
 }
 
 /**
- * Makes a paid order of the exchange goods, for the shopper and the address of the original order. When an earlier
- * request stopped between the draft and its completion, completes its draft.
+ * Makes an order of the exchange goods, for the shopper and the address of the original order. The order is paid, unless
+ * the shopper must still pay a part: then its payment is pending, and the shopper gets the invoice. When an earlier
+ * request stopped in between, continues with its draft.
  *
- * @throws CommerceFailure `final`, when the draft does not cost what the shopper has paid with the returned goods.
+ * @throws CommerceFailure `final`, when the draft does not cost what it should, or the order has no e-mail address for
+ *   an invoice.
  */
 export async function createExchangeOrder(
   client: ShopifyClient,
@@ -49,10 +60,40 @@ export async function createExchangeOrder(
   asked: Asked,
 ): Promise<Effect> {
   const draft = (await findDraft(client, shop, asked)) ?? (await createDraft(client, shop, asked));
-  if (draft.order) return effectOf(draft.order);
-  requireTotal(draft, asked.request);
-  if (!draft.ready) throw new CommerceFailure('passing', 'Shopify: the draft order is not ready');
-  return complete(client, shop, { id: draft.id, signal: asked.signal });
+  const { funding } = asked.request;
+  if (!draft.order) {
+    requireTotal(draft, asked.request);
+    if (!draft.ready) throw new CommerceFailure('passing', 'Shopify: the draft order is not ready');
+  }
+  const completed = draft.order ? draft : await complete(client, shop, { id: draft.id, asked });
+  const order = required(completed.order, 'order');
+  if (!isDue(funding)) return effectOf(completed, order);
+  const effect = {
+    ...effectOf(completed, order),
+    due: order.totalOutstandingSet.presentmentMoney.amount,
+  };
+  if (completed.invoiceSentAt !== null) return { ...effect, due: funding.due };
+  // An order that Shopify counts as paid, or that costs another amount. The caller compares the amounts.
+  if (!sameDecimal(effect.due, funding.due)) return effect;
+  await sendInvoice(client, shop, { id: draft.id, signal: asked.signal });
+  return effect;
+}
+
+/**
+ * Sends the invoice. Shopify records in the draft that it was sent, so a repeat of the request sends no other.
+ *
+ * @throws CommerceFailure `passing`, because the order exists.
+ */
+async function sendInvoice(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { id, signal }: { readonly id: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const sent = await client.run({ shop, operation: SEND_INVOICE, variables: { id }, signal });
+  const [error] = required(sent.draftOrderInvoiceSend, 'draftOrderInvoiceSend').userErrors;
+  if (!error) return;
+  const why = `the order was made, but its invoice was not sent: ${textOf(error.message)}`;
+  throw new CommerceFailure('passing', `Shopify: ${why}`);
 }
 
 /**
@@ -79,6 +120,10 @@ async function createDraft(
   const order = gidOf('Order', request.providerOrderId);
   const found = await client.run({ shop, operation: RECIPIENT, variables: { order }, signal });
   if (!found.order) throw new CommerceFailure('final', 'Shopify: the order does not exist');
+  if (isDue(request.funding) && !found.order.email) {
+    const why = `the order has no e-mail address for the invoice of ${request.funding.due} ${request.currency}`;
+    throw new CommerceFailure('final', `Shopify: ${why}`);
+  }
   const variables = { input: draftInput(request, found.order) };
   const made = await client.run({ shop, operation: CREATE_DRAFT, variables, signal });
   const payload = required(made.draftOrderCreate, 'draftOrderCreate');
@@ -89,25 +134,28 @@ async function createDraft(
 async function complete(
   client: ShopifyClient,
   shop: ShopifyShop,
-  { id, signal }: { readonly id: string; readonly signal: AbortSignal },
-): Promise<Effect> {
-  const variables = { id };
+  { id, asked }: { readonly id: string; readonly asked: Asked },
+): Promise<Draft> {
+  const { signal, request } = asked;
+  const variables = { id, pending: isDue(request.funding) };
   const done = await client.run({ shop, operation: COMPLETE_DRAFT, variables, signal });
   const payload = required(done.draftOrderComplete, 'draftOrderComplete');
   if (payload.userErrors.length > 0) {
     // An earlier request may have completed the draft.
-    const { draftOrder } = await client.run({ shop, operation: READ_DRAFT, variables, signal });
-    if (draftOrder?.order) return effectOf(draftOrder.order);
+    const read = { shop, operation: READ_DRAFT, variables: { id }, signal };
+    const { draftOrder } = await client.run(read);
+    if (draftOrder?.order) return draftOrder;
     rejectUserErrors(payload.userErrors);
   }
-  return effectOf(required(payload.draftOrder?.order, 'order'));
+  return required(payload.draftOrder, 'draftOrder');
 }
 
 type Recipient = NonNullable<z.infer<typeof RECIPIENT.data>['order']>;
 
 /**
  * The draft of an exchange order. The returned goods pay for the new goods. So each new item has its net price from the
- * return, tax included, and Shopify adds neither tax nor shipping.
+ * return, tax included, and Shopify adds neither tax nor shipping. When the shopper must pay a part, the rest is a
+ * discount, so that the invoice asks for this part.
  */
 function draftInput(request: EffectRequest, { email, customer, shippingAddress }: Recipient) {
   const { countryCodeV2, ...address } = shippingAddress ?? { countryCodeV2: null };
@@ -121,10 +169,21 @@ function draftInput(request: EffectRequest, { email, customer, shippingAddress }
       key,
       value: String(value ?? ''),
     })),
+    ...(isDue(request.funding) && { appliedDiscount: discountOf(request, request.funding) }),
     ...(email !== null && { email }),
     ...(customer && { purchasingEntity: { customerId: customer.id } }),
     ...(shippingAddress && { shippingAddress: { ...address, countryCode: countryCodeV2 } }),
     lineItems: request.items.map((item) => lineOf(item, request.currency)),
+  };
+}
+
+function discountOf({ returnId, currency }: EffectRequest, { paidByReturn }: Funding) {
+  return {
+    title: `Paid with return ${returnId}`,
+    valueType: 'FIXED_AMOUNT',
+    // Shopify requires a JSON number here, and counts with the exact amount beside it.
+    value: Number(paidByReturn),
+    amountWithCurrency: { amount: paidByReturn, currencyCode: currency },
   };
 }
 
@@ -137,14 +196,13 @@ function lineOf({ variantId, title, sku, ...item }: ExchangeItem, currencyCode: 
     : { quantity: 1, title, sku, originalUnitPriceWithCurrency: price };
 }
 
-function requireTotal({ totalPriceSet }: Draft, { amount, currency }: EffectRequest): void {
+function requireTotal({ totalPriceSet }: Draft, request: EffectRequest): void {
+  const { currency, funding } = request;
+  const expected = isDue(funding) ? funding.due : request.amount;
   const total = totalPriceSet.presentmentMoney;
-  const isSame =
-    total.currencyCode === currency &&
-    minorOf(total.amount, currency) === minorOf(amount, currency);
-  if (isSame) return;
+  if (total.currencyCode === currency && sameDecimal(total.amount, expected)) return;
   const cost = `${total.amount} ${total.currencyCode}`;
-  const why = `the draft order costs ${cost} instead of ${amount} ${currency}, and was not completed`;
+  const why = `the draft order costs ${cost} instead of ${expected} ${currency}, and was not completed`;
   throw new CommerceFailure('final', `Shopify: ${why}`);
 }
 
@@ -154,15 +212,12 @@ function tagOf(key: string): string {
   return `rms-exchange-${digest.slice(0, 24)}`;
 }
 
-interface MadeOrder {
-  readonly id: string;
-  readonly name: string;
-  readonly createdAt: string;
-  readonly totalPriceSet: { readonly presentmentMoney: Money };
-}
-
-function effectOf({ id, name, createdAt, totalPriceSet }: MadeOrder): Effect {
-  const { amount, currencyCode: currency } = totalPriceSet.presentmentMoney;
+/** The amount of the effect is what the goods cost: what the shopper pays, and the discount for the returned goods. */
+function effectOf({ appliedDiscount }: Draft, order: NonNullable<Draft['order']>): Effect {
+  const { amount: pays, currencyCode: currency } = order.totalPriceSet.presentmentMoney;
+  const discount = appliedDiscount?.amountSet.presentmentMoney.amount ?? '0';
+  const amount = formatAmount(minorOf(pays, currency) + minorOf(discount, currency), currency);
+  const { id, name, createdAt } = order;
   const made = { id: numberOf(id), name: textOf(name), createdAt: timeOf(createdAt) };
   return { ...made, gateway: '', provider: '', amount, currency };
 }

@@ -1,14 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, GraphQLError, type GraphQLResolveInfo, getDirectiveValues } from 'graphql';
 import { formatAmount, minorOf } from '../../../../services/platform/money.ts';
+import { draftMutationsOf, type MoneyInput } from './drafts.ts';
 import {
   type DraftsOrder,
   GATEWAY,
   leftOf,
   type Made,
-  type MadeDraft,
   type MadeGiftCard,
   type MadeRefund,
+  makerOf,
   refundableOf,
   type Shop,
   type ShopOrder,
@@ -32,11 +33,6 @@ export const schema = buildSchema(
   ['queries', 'orders', 'mutations'].map((name) => read(`${name}.graphql`)).join('\n'),
 );
 
-interface MoneyInput {
-  readonly amount: string;
-  readonly currencyCode: string;
-}
-
 interface RefundInput {
   readonly orderId: string;
   readonly currency: string;
@@ -46,16 +42,6 @@ interface RefundInput {
     readonly amount: string;
     readonly gateway: string;
     readonly parentId: string;
-  }[];
-}
-
-interface DraftInput {
-  readonly tags: readonly string[];
-  readonly note: string;
-  readonly presentmentCurrencyCode: string;
-  readonly lineItems: readonly {
-    readonly priceOverride?: MoneyInput;
-    readonly originalUnitPriceWithCurrency?: MoneyInput;
   }[];
 }
 
@@ -75,6 +61,11 @@ interface StockInput {
   }[];
 }
 
+interface OrderCancel {
+  readonly orderId: string;
+  readonly refundMethod: { readonly originalPaymentMethodsRefund: boolean };
+}
+
 interface ResolverOptions {
   /** How late the search of the shop shows what was made. Milliseconds. */
   readonly lagMs: number;
@@ -83,7 +74,12 @@ interface ResolverOptions {
 
 /** The resolvers of a shop. */
 export function resolversOf(shop: Shop, o: ResolverOptions) {
-  return { ...queriesOf(shop), ...mutationsOf(shop, o), ...goodsMutationsOf(shop, o) };
+  return {
+    ...queriesOf(shop),
+    ...mutationsOf(shop, o),
+    ...draftMutationsOf(shop, o.lagMs),
+    ...goodsMutationsOf(shop, o),
+  };
 }
 
 function queriesOf(shop: Shop) {
@@ -128,12 +124,7 @@ function queriesOf(shop: Shop) {
 }
 
 function mutationsOf(shop: Shop, o: ResolverOptions) {
-  const make = (about: Pick<Made, 'note' | 'amount' | 'currency'>): Made => ({
-    ...about,
-    id: shop.nextId++,
-    createdAt: new Date(),
-    shownAt: performance.now() + o.lagMs,
-  });
+  const make = makerOf(shop, o.lagMs);
   return {
     refundCreate({ input }: { input: RefundInput }, _: unknown, info: GraphQLResolveInfo) {
       return once(shop, { info, content: input, forgets: o.forgets }, () => {
@@ -171,35 +162,6 @@ function mutationsOf(shop: Shop, o: ResolverOptions) {
       shop.giftCards.push(card);
       return { giftCard: giftCardView(card), userErrors: [] };
     },
-    draftOrderCreate({ input }: { input: DraftInput }) {
-      if (input.tags.some((tag) => tag.length > 40)) {
-        return { draftOrder: null, userErrors: [{ message: 'Tag is too long' }] };
-      }
-      const currency = input.presentmentCurrencyCode;
-      const sum = input.lineItems.reduce((minor, line) => {
-        const price = line.priceOverride ?? line.originalUnitPriceWithCurrency;
-        return minor + minorOf(price?.amount ?? '0', currency);
-      }, 0n);
-      const amount = formatAmount(sum, currency);
-      const made = make({ note: input.note, amount, currency });
-      const draft: MadeDraft = { ...made, tags: input.tags, order: undefined };
-      shop.drafts.push(draft);
-      return { draftOrder: draftView(draft), userErrors: [] };
-    },
-    draftOrderComplete({ id }: { id: string }) {
-      const draft = shop.drafts.find((one) => one.id === numberOf(id));
-      if (!draft || draft.order) {
-        const message = draft ? 'This order has been paid' : 'Draft order not found';
-        return { draftOrder: null, userErrors: [{ message }] };
-      }
-      const { note, amount, currency } = draft;
-      draft.order = {
-        ...make({ note, amount, currency }),
-        cancelledAt: undefined,
-        isShipped: false,
-      };
-      return { draftOrder: draftView(draft), userErrors: [] };
-    },
   };
 }
 
@@ -225,13 +187,14 @@ function goodsMutationsOf(shop: Shop, o: ResolverOptions) {
         return { inventoryAdjustmentGroup: adjustmentView(made), userErrors: [] };
       });
     },
-    orderCancel({ orderId }: { orderId: string }) {
+    orderCancel({ orderId, refundMethod }: OrderCancel) {
       const order = draftsOrder(shop, orderId);
       if (!order) return orderCancelError('NOT_FOUND', 'Order does not exist');
       if (order.cancelledAt) return orderCancelError('INVALID', 'Order has already been cancelled');
       if (order.isShipped) return orderCancelError('INVALID', 'Cannot cancel a fulfilled order');
       const cancel = () => {
         order.cancelledAt ??= new Date();
+        order.isRefunded = refundMethod.originalPaymentMethodsRefund;
       };
       // Shopify cancels in the background.
       if (o.lagMs > 0) setTimeout(cancel, o.lagMs);

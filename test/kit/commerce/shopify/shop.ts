@@ -18,6 +18,7 @@ export interface ShopOrder {
   readonly dutiesIncluded?: boolean;
   /** The price of shipping after discounts, and its tax. */
   readonly shipping?: { readonly price: Both<string>; readonly tax: Both<string> };
+  readonly email?: string;
   readonly lines: readonly ShopLine[];
 }
 
@@ -53,6 +54,10 @@ export interface Made {
 
 /** An order that a draft has become. */
 export interface DraftsOrder extends Made {
+  /** Whether the shopper must still pay its amount. */
+  readonly isPending: boolean;
+  /** Whether its cancellation refunded the shopper. */
+  isRefunded: boolean;
   /** Undefined until it is cancelled. */
   cancelledAt: Date | undefined;
   isShipped: boolean;
@@ -74,6 +79,10 @@ export interface MadeGiftCard extends Made {
 
 export interface MadeDraft extends Made {
   readonly tags: readonly string[];
+  /** The discount that its amount is less. */
+  readonly discount: string | undefined;
+  /** When each invoice was sent. */
+  readonly invoices: Date[];
   /** The order that it has become. */
   order: DraftsOrder | undefined;
 }
@@ -101,6 +110,8 @@ export interface Shop {
   /** Results of mutations by idempotency key, with the content of the first request. */
   readonly keys: Map<string, { readonly content: string; readonly result: unknown }>;
   isDevelopment: boolean;
+  /** Whether completed drafts count as paid, whatever the request says. */
+  marksAsPaid: boolean;
   nextId: bigint;
 }
 
@@ -114,6 +125,7 @@ export function newShopifyShop(): Shop {
     locations: [70_000n, 70_001n],
     keys: new Map(),
     isDevelopment: false,
+    marksAsPaid: false,
     nextId: 5_000_000_001n,
   };
 }
@@ -131,4 +143,14 @@ export function refundableOf(shop: Shop, { id, quantity }: ShopLine): number {
     .flatMap(({ lines }) => lines)
     .filter((line) => line.id === id)
     .reduce((left, line) => left - line.quantity, quantity);
+}
+
+/** Returns a function that gives what was made its id and times. @param lagMs how late the search shows it. */
+export function makerOf(shop: Shop, lagMs: number) {
+  return (about: Pick<Made, 'note' | 'amount' | 'currency'>): Made => ({
+    ...about,
+    id: shop.nextId++,
+    createdAt: new Date(),
+    shownAt: performance.now() + lagMs,
+  });
 }

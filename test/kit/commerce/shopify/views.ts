@@ -24,7 +24,7 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
   return {
     id: gid('Order', id),
     name,
-    email: null,
+    email: order.email ?? null,
     shippingAddress: null,
     createdAt: new Date().toISOString(),
     cancelledAt: null,
@@ -199,18 +199,22 @@ export function giftCardView({ id, note, createdAt, amount, currency, code }: Ma
   };
 }
 
-export function draftView({ id, tags, amount, currency, order }: MadeDraft) {
+export function draftView({ id, tags, amount, currency, discount, invoices, order }: MadeDraft) {
   const totalPriceSet = bag(amount, currency);
+
   return {
     id: gid('DraftOrder', id),
     ready: true,
     tags,
+    invoiceSentAt: invoices.at(-1)?.toISOString() ?? null,
     totalPriceSet,
+    appliedDiscount: discount === undefined ? null : { amountSet: bag(discount, currency) },
     order: order
       ? {
           id: gid('Order', order.id),
           name: `#${order.id}`,
           totalPriceSet,
+          totalOutstandingSet: bag(order.isPending ? amount : '0', currency),
           createdAt: order.createdAt.toISOString(),
         }
       : null,
