@@ -14,11 +14,12 @@ import {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
+import { netOf } from '../../platform/line-value.ts';
 import type { Both } from '../../platform/money.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { requirePaidShipping } from '../money/paid-shipping.ts';
 import { checkedSums } from '../money/return-sums.ts';
-import { type CheckedSums, exchangeSumsIn, netOf, returnSumsIn } from '../money/totals.ts';
+import { type CheckedSums, exchangeSumsIn, returnSumsIn } from '../money/totals.ts';
 import { fulfilmentOf } from '../processing/fulfilment.ts';
 import { Return, requireUncommitted } from '../return.ts';
 import { requireReturnable } from '../returnable.ts';

@@ -43,7 +43,7 @@ export function lookedUp(
   elsewhere: Elsewhere = [],
 ): SubmitReturnRequest {
   const found = orderIn(answer);
-  const { currencies } = found;
+  const { currencies, shipping } = found;
   requireCurrency(request.currency, currencies.shop);
   requireCurrency(request.presentmentCurrency, currencies.presentment);
   return {
@@ -56,7 +56,7 @@ export function lookedUp(
     },
     currency: currencies.shop,
     presentmentCurrency: currencies.presentment,
-    ...(found.shipping && { orderShipping: amountIn(found.shipping.left, currencies) }),
+    ...(shipping && { orderShipping: amountIn(shipping.paid, currencies) }),
     lines: linesOf(request, found, elsewhere),
   };
 }

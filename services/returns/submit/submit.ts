@@ -18,6 +18,7 @@ import {
   requestHash,
 } from '../../platform/idempotency.ts';
 import { callerShape, idempotencyKey, parseInput } from '../../platform/input.ts';
+import { netOf } from '../../platform/line-value.ts';
 import {
   amountOf,
   type Both,
@@ -38,7 +39,6 @@ import {
   type ExchangeSums,
   type LineSums,
   lineSumsFrom,
-  netOf,
   requireWithinCost,
 } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
