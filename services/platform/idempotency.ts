@@ -34,13 +34,22 @@ export function idempotencyConflict(field = 'idempotency_key'): DomainError {
   );
 }
 
-/** Returns a hash of the request without its actor. A repeat may come from another replica or another user. */
+/**
+ * Returns a hash of the request without its actor. A repeat may come from another replica or another user. The entries of
+ * maps are sorted, because clients in Go send them in a random order.
+ */
 export function requestHash<D extends DescMessage>(
   schema: D,
   request: MessageShape<D>,
 ): Uint8Array {
   const content = create(schema);
   Object.assign(content, request, { actor: undefined });
+  for (const { fieldKind, localName } of schema.fields) {
+    if (fieldKind !== 'map') continue;
+    const entries = Object.entries(Object(Reflect.get(content, localName)));
+    entries.sort(([a], [b]) => (a < b ? -1 : 1));
+    Reflect.set(content, localName, Object.fromEntries(entries));
+  }
   return createHash('sha256').update(toBinary(schema, content)).digest();
 }
 

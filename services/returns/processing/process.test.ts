@@ -84,6 +84,22 @@ describe('process return', () => {
     });
   });
 
+  test('returns the first result for the same details in another order, as Go sends maps', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    const given = (...names: string[]) => ({
+      idempotencyKey: 'k-1',
+      details: Object.fromEntries(
+        names.map((name) => [name, { value: { case: 'text' as const, value: `of ${name}` } }]),
+      ),
+    });
+    await requestProcessing(db.pool, submitted, given('picker', 'Shift', '10', 'bin'));
+    const repeat = given('bin', '10', 'picker', 'Shift');
+    expect(await requestProcessing(db.pool, submitted, repeat)).toMatchObject({ case: 'queued' });
+    await expect(
+      requestProcessing(db.pool, submitted, given('bin', '10', 'picker')),
+    ).rejects.toMatchObject({ field: 'idempotency_key' });
+  });
+
   test('checks a repeat again when the first call queued nothing', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
     const keyed = { idempotencyKey: 'k-1' };

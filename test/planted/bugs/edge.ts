@@ -1,6 +1,6 @@
 import type { Bug } from '../bug.ts';
 
-/** Bugs in how the gateway speaks HTTP. */
+/** Bugs in how the gateway speaks HTTP, and in how requests of other programs are read. */
 export const edgeBugs: readonly Bug[] = [
   {
     name: 'idle-closed-at-stop',
@@ -89,5 +89,14 @@ export const edgeBugs: readonly Bug[] = [
     find: 'isKept ? earlier.key : crypto.randomUUID()',
     replace: 'crypto.randomUUID()',
     tests: ['portal/src/api/use-write.test.ts'],
+  },
+  {
+    name: 'map-order-is-content',
+    promise:
+      'a repeat with the same details in another order has the same content, as a client in Go sends it',
+    file: 'services/platform/idempotency.ts',
+    find: 'entries.sort(([a], [b]) => (a < b ? -1 : 1));',
+    replace: '',
+    tests: ['services/returns/processing/process.test.ts'],
   },
 ];
