@@ -180,6 +180,43 @@ describe('update label', () => {
     expect(ignored).toBe(false);
   });
 
+  test('applies what the carrier saw before the label was recorded here', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    await bench.end(submitted, 'expired');
+    const { id: labelId } = await record(submitted);
+    const { shopId } = submitted;
+    const update = (status: LabelStatus, days: number) =>
+      bench.client.updateLabel({ shopId, actor, labelId, status, occurredAt: ago(days) });
+    const first = await update(LabelStatus.IN_TRANSIT, 5);
+    expect(first).toMatchObject({ ignored: false, label: { status: LabelStatus.IN_TRANSIT } });
+    expect((await bench.read(submitted)).state).toBe(ReturnState.OPEN);
+    expect((await update(LabelStatus.PRE_TRANSIT, 6)).ignored).toBe(true);
+  });
+
+  test('ignores what is older than the status with which the label was recorded', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const { id: labelId } = await record(submitted, { status: LabelStatus.IN_TRANSIT });
+    const older = { status: LabelStatus.PRE_TRANSIT, occurredAt: ago(1) };
+    const { shopId } = submitted;
+    expect(await bench.client.updateLabel({ shopId, actor, labelId, ...older })).toMatchObject({
+      ignored: true,
+      label: { status: LabelStatus.IN_TRANSIT },
+    });
+  });
+
+  test('applies an update without a time, although another process has a clock that is ahead', async () => {
+    const { submitted, label, update } = await labelled();
+    await update({ status: LabelStatus.IN_TRANSIT });
+    const ahead = "update labels set heard_at = now() + interval '1 minute' where shop_id = $1";
+    await bench.db.pool.query(ahead, [submitted.shopId]);
+    const next = await update({ status: LabelStatus.OUT_FOR_DELIVERY });
+    expect(next).toMatchObject({ ignored: false, label: { id: label.id } });
+    expect(next.label?.status).toBe(LabelStatus.OUT_FOR_DELIVERY);
+    expect(await update({ status: LabelStatus.ERROR, occurredAt: ago(0) })).toMatchObject({
+      ignored: true,
+    });
+  });
+
   test('ignores everything after delivery', async () => {
     const { update } = await labelled();
     await update({ status: LabelStatus.DELIVERED, occurredAt: ago(5) });

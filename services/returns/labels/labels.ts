@@ -128,10 +128,13 @@ async function insertLabel(tx: Queryable, current: Return, input: NewLabel): Pro
     throw lineItemNotFound('line_item_ids');
   }
   const createdAt = input.createdAt ? pastTime('created_at', input.createdAt) : new Date();
+  // Without a time, the label may be older than the call, and the carrier may have moved the parcel before the call.
+  const isUnheard = !input.createdAt && input.status === LabelStatus.NEW;
   const { rows } = await tx.query<{ id: bigint }>(
     `insert into labels (shop_id, return_id, carrier, tracking_number, url, rate, status,
                          line_item_ids, created_at, updated_at, heard_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9, date_trunc('second', $9::timestamptz)) returning id`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9,
+             case when $10 then '-infinity' else date_trunc('second', $9::timestamptz) end) returning id`,
     [
       current.shopId,
       current.id,
@@ -142,6 +145,7 @@ async function insertLabel(tx: Queryable, current: Return, input: NewLabel): Pro
       labelStatusText.toText(input.status),
       input.lineItemIds.length > 0 ? [...new Set(input.lineItemIds)] : lines,
       createdAt,
+      isUnheard,
     ],
   );
   if (!rows[0]) throw new Error('a label was not stored');
@@ -187,7 +191,7 @@ export async function updateLabel(
   request: UpdateLabelRequest,
 ): Promise<{ label: Label; ignored: boolean }> {
   const update = parseInput(labelUpdate, request);
-  const occurredAt = update.occurredAt ? pastTime('occurred_at', update.occurredAt) : new Date();
+  const occurredAt = update.occurredAt && pastTime('occurred_at', update.occurredAt);
   const known = await existing(store, pool, update);
   const by = { ...update, occurredAt, returnId: known.returnId };
   const use = keyUseOf('UpdateLabel', UpdateLabelRequestSchema, request);
@@ -202,7 +206,7 @@ export async function updateLabel(
 }
 
 interface CarrierUpdate extends z.output<typeof labelUpdate> {
-  readonly occurredAt: Date;
+  readonly occurredAt: Date | undefined;
 }
 
 async function applyUpdate(
@@ -231,8 +235,8 @@ async function applyUpdate(
 }
 
 /**
- * Writes a carrier update. The column `heard_at` is the time of the last update. The caller must hold the lock of the
- * return.
+ * Writes a carrier update. The column `heard_at` is the time of the last update. An update without a time is never older
+ * than the last one, whose time may come from a clock that is ahead. The caller must hold the lock of the return.
  *
  * @returns whether the update was ignored, and whether it changed the label.
  */
@@ -244,19 +248,20 @@ async function applyCarrierUpdate(
     update.status === LabelStatus.UNSPECIFIED ? '' : labelStatusText.toText(update.status);
   const { rows } = await tx.query<{ changed: boolean }>(
     `with after as (
-       select id, coalesce(nullif($4, ''), status) as status,
+       select id, coalesce($3::timestamptz, greatest(now(), heard_at)) as heard_at,
+              coalesce(nullif($4, ''), status) as status,
               coalesce(nullif($5, ''), tracking_number) as tracking_number,
               (coalesce(nullif($4, ''), status), coalesce(nullif($5, ''), tracking_number))
                 is distinct from (status, tracking_number) as changed
          from labels where shop_id = $1 and id = $2
      )
      update labels l
-        set status = after.status, tracking_number = after.tracking_number, heard_at = $3,
-            updated_at = case when after.changed then $3 else l.updated_at end
+        set status = after.status, tracking_number = after.tracking_number, heard_at = after.heard_at,
+            updated_at = case when after.changed then after.heard_at else l.updated_at end
        from after
-      where l.shop_id = $1 and l.id = after.id and l.status <> 'delivered' and l.heard_at <= $3
+      where l.shop_id = $1 and l.id = after.id and l.status <> 'delivered' and l.heard_at <= after.heard_at
      returning after.changed`,
-    [update.shopId, update.labelId, update.occurredAt, status, update.trackingNumber],
+    [update.shopId, update.labelId, update.occurredAt ?? null, status, update.trackingNumber],
   );
   return { ignored: rows.length === 0, changed: rows[0]?.changed ?? false };
 }

@@ -42,4 +42,21 @@ export const clockBugs: readonly Bug[] = [
     replace: 'new Date()',
     tests: ['services/returns/commerce/http/reference.test.ts'],
   },
+  {
+    name: 'update-without-time-is-late',
+    promise:
+      'a carrier update without a time is not older than the last one, whose clock was ahead',
+    file: 'services/returns/labels/labels.ts',
+    find: 'greatest(now(), heard_at)',
+    replace: 'now()',
+    tests: ['services/returns/labels/labels.test.ts'],
+  },
+  {
+    name: 'label-heard-when-recorded',
+    promise: 'what the carrier saw before the label was recorded here counts',
+    file: 'services/returns/labels/labels.ts',
+    find: 'const isUnheard = !input.createdAt && input.status === LabelStatus.NEW;',
+    replace: 'const isUnheard = false;',
+    tests: ['services/returns/labels/labels.test.ts'],
+  },
 ];

@@ -1033,7 +1033,7 @@ export type UpdateLabelRequest = Message<"rms.returns.v1.UpdateLabelRequest"> & 
   status: LabelStatus;
 
   /**
-   * When it happened, as the carrier says; not in the future
+   * When it happened, as the carrier says; not in the future; absent means now
    *
    * @generated from field: google.protobuf.Timestamp occurred_at = 5;
    */
