@@ -62,6 +62,7 @@ describe('arguments that can mean only one thing', () => {
 
   test.each<[what: string, args: unknown, value: object]>([
     ['a number as text', { id: '12' }, { id: 12 }],
+    ['a whole number with decimals as text', { id: '12.0', limit: '1e1' }, { id: 12, limit: 10 }],
     ['a boolean as text', { id: 1, isNew: 'false' }, { id: 1, isNew: false }],
     ['a list as JSON text', { id: 1, states: '["open"]' }, { id: 1, states: ['open'] }],
     ['one value for a list', { id: 1, states: 'open' }, { id: 1, states: ['open'] }],
@@ -108,7 +109,7 @@ describe('arguments that can mean only one thing', () => {
       'states[0] must be one of open, closed; you sent the text "lost".',
       'isNew must be true or false; you sent a list with 0 entries.',
     ]);
-    expect(parsed([])).toEqual(['arguments must be an object; you sent a list with 0 entries.']);
+    expect(parsed([1])).toEqual(['arguments must be an object; you sent a list with 1 entries.']);
   });
 
   test('the JSON texts of a call have at most as many entries as a message', () => {

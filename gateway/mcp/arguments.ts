@@ -18,13 +18,14 @@ const ENTRIES_MAX = 10_000;
 const DUMMY = /^_*(?:random_?string|dummy)$/i;
 
 /**
- * Parses the arguments of a call, as they are meant: {@link understood}. Absent arguments count as `{}`. Never throws.
+ * Parses the arguments of a call, as they are meant: {@link understood}. Absent arguments count as `{}`, also when they
+ * are an empty text or an empty list, as PHP encodes a map without entries. Never throws.
  */
 export function parseArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
 ): { readonly ok: true; readonly value: z.output<I> } | InvalidArguments {
-  const received = understood(schema, args ?? {}, jsonReader());
+  const received = understood(schema, hasNone(args) ? {} : args, jsonReader());
   const meant = withoutDummies(schema, received);
   const parsed = schema.safeParse(meant, { error: ruleOf });
   if (parsed.success) return { ok: true, value: parsed.data };
@@ -34,6 +35,11 @@ export function parseArguments<I extends z.ZodObject>(
     return keys.map((key) => unknownKey(schema, [...keysOf(issue), key]));
   });
   return { ok: false, problems };
+}
+
+function hasNone(args: unknown): boolean {
+  if (typeof args === 'string') return blank(args) || ['null', '[]'].includes(args.trim());
+  return args === null || args === undefined || (Array.isArray(args) && args.length === 0);
 }
 
 /** Parses a JSON text; undefined when it is not JSON, or too large together with the texts before it. */
@@ -67,7 +73,8 @@ function understood(schema: z.core.$ZodType, value: unknown, json: ReadJson): un
   if (schema instanceof z.ZodNumber && isInteger(value)) return numberOf(value);
   if (typeof value !== 'string' || accepts(schema, value)) return value;
   const parsed = json(value);
-  return accepts(schema, parsed) ? parsed : value;
+  const meant = schema instanceof z.ZodNumber && isInteger(parsed) ? numberOf(parsed) : parsed;
+  return accepts(schema, meant) ? meant : value;
 }
 
 function understoodList(schema: z.ZodArray, value: unknown, json: ReadJson): unknown {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { FAKE, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
@@ -59,4 +60,23 @@ test('the second entry says what was changed', async () => {
     { changes: null },
     { changes: [{ field: 'status', from: 'active', to: 'inactive' }] },
   ]);
+});
+
+test('a call does not fail when the name of its program cannot be stored', async () => {
+  const { token, userId } = await bench.member('owner');
+  const { pool, migratorUrl } = bench.database;
+  const migrator = new pg.Client({ connectionString: migratorUrl });
+  await migrator.connect();
+  await pool.query("update oauth_grants set app = '127.0.0.1:5' where user_id = $1", [userId]);
+  await migrator.query(
+    "alter table gateway.oauth_grants add constraint no_name check (self_name is distinct from 'Unlucky')",
+  );
+  const { status, body } = await bench.rpc(token, 'initialize', {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'Unlucky', version: '1' },
+  });
+  await migrator.query('alter table gateway.oauth_grants drop constraint no_name');
+  await migrator.end();
+  expect([status, body.result?.protocolVersion]).toEqual([200, '2025-11-25']);
 });

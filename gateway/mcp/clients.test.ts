@@ -152,7 +152,7 @@ describe('revision 2026-07-28', () => {
   });
 
   test('the tool reports arguments that are not an object', async () => {
-    const params = { name: 'get_return', arguments: [] };
+    const params = { name: 'get_return', arguments: [11] };
     const response = await send('tools/call', params, { 'mcp-name': 'get_return' });
     expect(response.body.result).toMatchObject({
       isError: true,
@@ -215,4 +215,70 @@ test.each<[method: string, params: unknown, text: string]>([
     id: 7,
     error: { code: -32602, message: expect.stringContaining(`Invalid parameters: ${text}`) },
   });
+});
+
+test.each<[method: string, params: unknown]>([
+  ['ping', null],
+  ['tools/list', { cursor: null, _meta: null }],
+  ['tools/list', { _meta: { progressToken: null } }],
+  ['tools/call', { name: 'get_shop_context', arguments: null, task: null }],
+  ['tools/call', { name: 'get_shop_context', arguments: [] }],
+  ['tools/call', { name: 'get_shop_context', arguments: '' }],
+  ['tools/call', { name: 'get_shop_context', arguments: 'null' }],
+  ['prompts/get', { name: 'triage_todays_returns', arguments: null }],
+  ['prompts/get', { name: 'why_did_this_webhook_fail', arguments: { webhook_id: null } }],
+  [
+    'initialize',
+    {
+      protocolVersion: '2025-11-25',
+      capabilities: { sampling: null },
+      clientInfo: { name: 'a', version: '1', title: null },
+    },
+  ],
+])('%s accepts nothing in each form: %j', async (method, params) => {
+  const { status, body } = await bench.post({
+    token: owner.token,
+    body: { jsonrpc: '2.0', id: 7, method, params },
+  });
+  expect([status, body.error, body.result.isError ?? false]).toEqual([200, undefined, false]);
+});
+
+test('a notification may have null for its parameters', async () => {
+  const body = { jsonrpc: '2.0', method: 'notifications/initialized', params: null };
+  expect((await bench.post({ token: owner.token, body })).status).toBe(202);
+});
+
+test.each([
+  'list_webhooks',
+  'list_destinations',
+  'list_assistants',
+  'list_webhook_deliveries',
+  'list_webhook_replays',
+  'search_returns',
+])('%s gives the first page for a cursor that is none', async (tool) => {
+  for (const cursor of ['', ' ', 'null', null]) {
+    const { isError, text } = await bench.call(owner.token, tool, { cursor });
+    expect([cursor, isError, text]).toEqual([cursor, false, expect.any(String)]);
+  }
+});
+
+test.each<[message: object, text: string]>([
+  [{ id: 7, method: 'ping' }, 'jsonrpc must be "2.0"'],
+  [{ jsonrpc: '2.0', id: 1.5, method: 'ping' }, 'id must be a text or a whole number'],
+  [{ jsonrpc: '2.0', id: null, method: 'ping' }, 'id must be a text or a whole number'],
+  [{ jsonrpc: '2.0', id: 7, method: 5 }, 'method must be a text'],
+])('a message with a wrong part names it: %j', async (body, text) => {
+  const response = await bench.post({ token: owner.token, body });
+  expect([response.status, response.body.error]).toEqual([
+    400,
+    { code: -32600, message: expect.stringContaining(`Invalid request: ${text}`) },
+  ]);
+});
+
+test('a prompt names an unknown argument and the known ones', async () => {
+  const params = { name: 'why_did_this_webhook_fail', arguments: { id: '41' } };
+  const { body } = await bench.rpc(owner.token, 'prompts/get', params);
+  expect(body.error.message).toBe(
+    'id is not an argument of this prompt. Its arguments: webhook_id.',
+  );
 });

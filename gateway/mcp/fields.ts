@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CURSOR_MAX, IDEMPOTENCY_KEY_MAX } from '../../services/contract/limits.ts';
-import { choice, id, requiredText, text, typed } from '../../services/contract/resources/fields.ts';
+import { choice, id, requiredText, typed } from '../../services/contract/resources/fields.ts';
 import { parseTime } from '../../services/contract/time.ts';
 import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
 import { listedWithoutBounds } from './argument-schema.ts';
@@ -23,7 +23,13 @@ export const limit = z
   .max(TOOL_PAGE_MAX, { error: `must be a whole number from 1 to ${TOOL_PAGE_MAX}` })
   .default(TOOL_PAGE_DEFAULT);
 
-export const cursor = listedWithoutBounds(text({ max: CURSOR_MAX })).optional();
+/**
+ * A text that the service or the assistant made. An empty text and `"null"` are none, so the parser treats them as absent.
+ */
+const token = (max: number) =>
+  listedWithoutBounds(requiredText({ max }).refine((value) => value !== 'null', 'is required'));
+
+export const cursor = token(CURSOR_MAX).optional();
 
 /** How many fields of each entry are returned. */
 export const detail = choice(['summary', 'full']).default('summary');
@@ -35,9 +41,7 @@ export const returnId = namedId;
 export const webhookId = id().describe('The id from list_webhooks');
 
 /** The idempotency key of a write: a repeated call with the same key is executed once. */
-export const idempotencyKey = listedWithoutBounds(requiredText({ max: IDEMPOTENCY_KEY_MAX }))
-  .optional()
-  .describe('New for each action');
+export const idempotencyKey = token(IDEMPOTENCY_KEY_MAX).optional().describe('New for each action');
 
 /** An RFC 3339 time. */
 export function time(description: string) {

@@ -62,3 +62,11 @@ test('an address can be sent back as list_destinations returns it', async () => 
   const { data } = await bench.call(owner.token, 'update_destination', args);
   expect(data.destination.address).toMatchObject({ city: 'Leeds', country_code: '' });
 });
+
+test('an address without text is rejected, because it would delete the stored one', async () => {
+  for (const address of [{}, { city: null, zip: ' ' }]) {
+    const args = { destination_id: 31, name: 'Depot', address };
+    const { isError, text } = await bench.call(owner.token, 'update_destination', args);
+    expect([isError, text]).toEqual([true, expect.stringContaining('Omit it to keep')]);
+  }
+});

@@ -47,12 +47,16 @@ export async function readMessage(
   try {
     const bytes = await receiveBody(req, res, { ...o, maxBytes: BODY_BYTES_MAX });
     if (!bytes) return rejected(400, RPC.parseError, 'Parse error: the body is missing.');
-    const message = parseJson(bytes, BOUNDS);
+    const message = withoutNulls(parseJson(bytes, BOUNDS));
     if (Array.isArray(message)) {
       return rejected(400, RPC.invalidRequest, 'Invalid request: batches are not supported.');
     }
     if (typeof message !== 'object' || message === null) {
       return rejected(400, RPC.invalidRequest, 'Invalid request: the body must be an object.');
+    }
+    const problem = envelopeProblem({ ...message });
+    if (problem !== undefined) {
+      return rejected(400, RPC.invalidRequest, `Invalid request: ${problem}.`, idOf(message));
     }
     return { ok: true, message: withExactDetails(message, bytes), operation: operationOf(message) };
   } catch (error) {
@@ -70,6 +74,30 @@ export async function readMessage(
       ? rejected(status, RPC.parseError, `Parse error: ${problem.detail}`)
       : rejected(status, RPC.rejected, problem.detail);
   }
+}
+
+/**
+ * Removes parameters that are null, at every depth except in the arguments of a tool. The protocol has no null, but many
+ * programs write it for an absent value.
+ */
+function withoutNulls(message: unknown): unknown {
+  if (typeof message !== 'object' || message === null || Array.isArray(message)) return message;
+  const { params, ...rest }: Part = { ...message };
+  if (params === null || params === undefined) return rest;
+  if (typeof params !== 'object' || Array.isArray(params)) return message;
+  const isCall = methodOf(message) === 'tools/call';
+  const kept = Object.entries(params).map(([name, value]) =>
+    isCall && name === 'arguments' ? [name, value ?? undefined] : [name, pruned(value)],
+  );
+  return { ...rest, params: Object.fromEntries(kept.filter(([, value]) => value !== undefined)) };
+}
+
+/** The value without the fields that are null; undefined for null. */
+function pruned(value: unknown): unknown {
+  if (value === null) return undefined;
+  if (typeof value !== 'object' || Array.isArray(value)) return value;
+  const fields = Object.entries(value).map(([name, part]) => [name, pruned(part)]);
+  return Object.fromEntries(fields.filter(([, part]) => part !== undefined));
 }
 
 /**
@@ -127,8 +155,22 @@ function operationOf(message: object): string {
   return MCP_METHODS.has(method) ? `mcp ${method}` : 'mcp other';
 }
 
-function rejected(status: number, code: number, message: string): ReadMessage {
-  return { ok: false, response: rpcError(status, { code, message }) };
+/** What is wrong with the parts that all messages have; undefined when nothing is. */
+function envelopeProblem({ jsonrpc, method, id, ...rest }: Part): string | undefined {
+  if (jsonrpc !== '2.0') return 'jsonrpc must be "2.0"';
+  if (method === undefined && ('result' in rest || 'error' in rest)) return undefined;
+  if (typeof method !== 'string') return 'method must be a text';
+  const isId = id === undefined || typeof id === 'string' || Number.isSafeInteger(id);
+  return isId ? undefined : 'id must be a text or a whole number, and a notification has none';
+}
+
+function rejected(
+  status: number,
+  code: number,
+  message: string,
+  id: string | number | null = null,
+): ReadMessage {
+  return { ok: false, response: rpcError(status, { code, message, id }) };
 }
 
 /** The schema of each request that has parameters, by its method. */
@@ -193,7 +235,7 @@ export interface CheckedMessage {
 
 /**
  * Removes arguments that are not an object from a tool call, so that the tool can report them in its result. An
- * assistant reads the result of a tool, but may not see a protocol error. Null counts as absent.
+ * assistant reads the result of a tool, but may not see a protocol error.
  */
 export function removeInvalidArguments(message: object): CheckedMessage {
   const params: unknown = Reflect.get(message, 'params');
@@ -206,6 +248,6 @@ export function removeInvalidArguments(message: object): CheckedMessage {
   if (args === undefined || isObject) return { message, invalidArguments: undefined };
   return {
     message: { ...message, params: { ...params, arguments: {} } },
-    invalidArguments: args ?? undefined,
+    invalidArguments: args,
   };
 }

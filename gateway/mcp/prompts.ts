@@ -1,3 +1,4 @@
+import { printable } from '../../services/platform/text.ts';
 import { type Permission, permits, type Role } from '../tenancy/permissions.ts';
 
 export interface PromptArgument {
@@ -96,7 +97,10 @@ export function promptProblem(
 ): string | undefined {
   const names = new Set(prompt.arguments.map(({ name }) => name));
   for (const [name, value] of Object.entries(args)) {
-    if (!names.has(name)) return 'unknown argument';
+    if (!names.has(name)) {
+      const known = [...names].join(', ') || 'none';
+      return `${printable(name, ARGUMENT_MAX)} is not an argument of this prompt. Its arguments: ${known}.`;
+    }
     if (value.length > ARGUMENT_MAX) return `${name} must be at most ${ARGUMENT_MAX} characters`;
   }
   const missing = prompt.arguments.find(({ name, required }) => required && !args[name]);

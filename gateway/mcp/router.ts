@@ -190,7 +190,10 @@ async function handle(
   const { message, invalidArguments } = removeInvalidArguments(read.message);
   const rejection = parametersError(message) ?? (await guard.countToolCall(message, user));
   if (rejection) return rejection;
-  await rememberClientName(parts.pool, user, message);
+  // Nothing depends on the name, so a call does not fail because of it.
+  await rememberClientName(parts.pool, user, message).catch((err) =>
+    parts.logger.warn({ err }, 'name of a client not stored'),
+  );
   const shop = { services, readReturn, destinationNames, shopId: user.shopId };
   const assistants = createAssistants(parts.pool, {
     ...user,

@@ -47,14 +47,16 @@ export function checkAuthorizeRequest(
   const clientId = query.get('client_id') ?? '';
   const redirectUri = query.get('redirect_uri') ?? '';
   if (!clients.ids.includes(clientId))
-    return rejected('unknown client', 'The app that sent you here is not supported.');
+    return rejected('unknown client', 'The app that sent you here is not supported.', {
+      title: `${IN_MCP_CLIENTS} The client ids of the listed apps are:`,
+      items: clients.ids,
+    });
   if (!clients.allows(clientId, redirectUri)) {
     return rejected(
       'redirect URI not listed',
       'The app that sent you here gave a return address that is not on our list.',
       {
-        title:
-          'The operator of this service can add an app in the setting MCP_CLIENTS. Listed are:',
+        title: `${IN_MCP_CLIENTS} Listed are:`,
         items: clients.redirectUris,
       },
     );
@@ -69,6 +71,8 @@ export function checkAuthorizeRequest(
   }
   return { query: forProvider(query, issuer) };
 }
+
+const IN_MCP_CLIENTS = 'The operator of this service can add an app in the setting MCP_CLIENTS.';
 
 function rejected(reason: string, text: string, list?: MessageList): CheckedRequest {
   const advice =

@@ -90,6 +90,10 @@ describe('a redirect URI that is not on the list gets a page, never a redirect',
     for (const { status, headers } of responses) {
       expect([status, headers.get('location')]).toEqual([400, null]);
     }
+    for (const { text } of responses.slice(2)) {
+      expect(text).toContain('in the setting MCP_CLIENTS');
+      expect(text).toContain(`<li>${CLIENT_ID}</li>`);
+    }
   });
 });
 

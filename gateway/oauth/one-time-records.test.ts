@@ -22,7 +22,11 @@ describe('a one-time record', () => {
   test('is found only by its id and kind, and the database contains neither id nor content', async () => {
     const id = newId();
     await records.put('SignIn', id, { content, ttlS: 60 });
-    expect(await records.find('SignIn', id)).toEqual({ content, consumedMsAgo: null });
+    expect(await records.find('SignIn', id)).toEqual({
+      content,
+      consumedMsAgo: null,
+      hasExpired: false,
+    });
     expect(await records.find('SignedIn', id)).toBeUndefined();
     expect(await records.find('SignIn', newId())).toBeUndefined();
     const { rows } = await db.pool.query('select oauth_tickets::text as text from oauth_tickets');

@@ -15,6 +15,7 @@ export interface OneTimeRecord {
   readonly content: unknown;
   /** Time since the first use, by the clock of the database; null when the record was not used. Milliseconds. */
   readonly consumedMsAgo: number | null;
+  readonly hasExpired: boolean;
 }
 
 /**
@@ -79,14 +80,16 @@ export function createOneTimeRecords(db: Queryable): OneTimeRecords {
       );
     },
     async find(kind, id) {
-      const { rows } = await db.query<{ encrypted: Buffer; consumedMsAgo: number | null }>(
-        `select sealed as encrypted,
+      const { rows } = await db.query<Omit<OneTimeRecord, 'content'> & { encrypted: Buffer }>(
+        `select sealed as encrypted, expires_at <= now() as "hasExpired",
                 (extract(epoch from clock_timestamp() - consumed_at) * 1000)::float8 as "consumedMsAgo"
            from oauth_tickets where kind = $1 and id_hash = $2`,
         [kind, hashOf(kind, id)],
       );
       const [row] = rows;
-      return row && { content: decrypt(kind, id, row.encrypted), consumedMsAgo: row.consumedMsAgo };
+      if (!row) return undefined;
+      const { encrypted, ...rest } = row;
+      return { ...rest, content: decrypt(kind, id, encrypted) };
     },
     async consume(kind, id, graceMs) {
       const hash = hashOf(kind, id);

@@ -55,6 +55,17 @@ describe('the name that a program gives itself at its registration', () => {
   });
 });
 
+test('a name is not shown for a later registration without one, nor after its time', async () => {
+  const uri = 'http://127.0.0.1:51239/callback';
+  expect((await register('First agent', uri)).status).toBe(201);
+  expect((await register(undefined, uri)).status).toBe(201);
+  expect((await consentPage(uri)).text).not.toContain('Calls itself');
+  expect((await register('Second agent', uri)).status).toBe(201);
+  const { pool } = stack.under.database;
+  await pool.query("update oauth_tickets set expires_at = now() where kind = 'SelfName'");
+  expect((await consentPage(uri)).text).not.toContain('Calls itself');
+});
+
 describe('a name that can be shown', () => {
   test.each([
     ['My agent', 'My agent'],

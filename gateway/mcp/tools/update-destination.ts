@@ -11,10 +11,11 @@ import {
 } from '../../../services/contract/resources/fields.ts';
 import { destinationView } from '../../../services/contract/views/destination.ts';
 import { DESTINATION_TYPES } from '../../../services/contract/vocabulary.ts';
+import { blank } from '../../../services/platform/text.ts';
 import { updateDestination as update } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
 import { asIn, listedAs } from '../result-schema.ts';
-import { defineTool } from '../tool.ts';
+import { defineTool, ToolError } from '../tool.ts';
 
 /** The schema of an address in the list of tools. All parts follow one rule, so the list has it once. */
 const ADDRESS = {
@@ -68,6 +69,9 @@ export const updateDestination = defineTool({
   output: z.strictObject({ destination: asIn('list_destinations', destination) }),
   subject: ({ destination_id }) => String(destination_id),
   async run(context, { destination_id, idempotency_key: _, ...body }) {
+    if (body.address && Object.values(body.address).every((line) => blank(line ?? ''))) {
+      throw new ToolError('address has no text. Omit it to keep the stored address.');
+    }
     const changed = await update(context, BigInt(destination_id), body, context.callId);
     return { destination: destinationView(changed) };
   },

@@ -42,14 +42,16 @@ export function createSelfNames(records: OneTimeRecords, clientIp: ClientIp): Se
   return {
     async remember(req, { name: text, redirectUris }) {
       const name = selfNameOf(text);
-      if (name === undefined) return;
       for (const uri of redirectUris.filter(isLoopback).slice(0, URIS_MAX)) {
-        await records.put('SelfName', idOf(req, uri), { content: name, ttlS: TTL_S });
+        // Without a name of its own, the program must not get that of an earlier one at the same address.
+        if (name === undefined) await records.remove('SelfName', idOf(req, uri));
+        else await records.put('SelfName', idOf(req, uri), { content: name, ttlS: TTL_S });
       }
     },
     async find(req, redirectUri) {
       if (!isLoopback(redirectUri)) return undefined;
-      return selfNameOf((await records.find('SelfName', idOf(req, redirectUri)))?.content);
+      const record = await records.find('SelfName', idOf(req, redirectUri));
+      return record?.hasExpired ? undefined : selfNameOf(record?.content);
     },
   };
 }
