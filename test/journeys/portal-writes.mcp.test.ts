@@ -73,6 +73,9 @@ async function entriesOf(page: Page, body: string): Promise<number | undefined> 
   return entries.length;
 }
 
+const keyOf = (body: string) =>
+  (JSON.parse(body) as { readonly idempotencyKey?: string }).idempotencyKey;
+
 /** The ids of what a response is about, and the secrets in it. */
 function identityOf(response: unknown): unknown {
   const { secrets, ...parts } = response as Readonly<Record<string, { readonly id?: string }>>;
@@ -139,7 +142,9 @@ describe('offline, slow, and with its answer lost', () => {
     await send(trial.open ? 'Try again' : trial.press);
     const second = await answered;
     expect(second.status()).toBe(trial.repeat ?? 200);
-    expect(new Set(bodies)).toEqual(new Set([bodies[0]]));
+    // What was not sent may be made from newer data. The repeat of what was sent is the same.
+    expect(bodies.slice(2)).toEqual([bodies[1]]);
+    expect(new Set(bodies.map(keyOf)).size).toBe(1);
     if (trial.repeat === undefined) {
       expect(identityOf(await second.json())).toEqual(identityOf(await first.json()));
     }
