@@ -8,6 +8,7 @@ import { DomainError, stateForbids } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
 import { type LineValue, netOf } from '../../platform/line-value.ts';
 import { type Both, formatAmount, inBoth } from '../../platform/money.ts';
+import { normalForm } from '../../platform/text.ts';
 import { CommerceFailure, type FoundOrder, isFinal } from './provider.ts';
 import type { Providers } from './providers.ts';
 import { elsewhereOf, type LineLeft, linesLeft, shippingLeft } from './remaining.ts';
@@ -42,7 +43,8 @@ export async function findOrder(
   const { lookUp } = connected?.commerce ?? {};
   if (!lookUp) return { looksUp: false };
   const signal = AbortSignal.timeout(CALL_LIMIT_MS);
-  return { looksUp: true, order: await lookUp({ shopId, name }, signal).catch(asDomainError) };
+  const asked = { shopId, name: normalForm(name) };
+  return { looksUp: true, order: await lookUp(asked, signal).catch(asDomainError) };
 }
 
 /**

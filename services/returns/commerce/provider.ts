@@ -203,7 +203,16 @@ export interface FoundOrder {
    * requested do not count. Undefined when unknown.
    */
   readonly shipping?: { readonly paid: Both<bigint>; readonly left: Both<bigint> } | undefined;
+  /** What refunds paid beyond lines and shipping, such as for goodwill. Undefined when unknown. */
+  readonly otherRefunds?: readonly (RefundThere & { readonly value: Both<bigint> })[] | undefined;
   readonly lines: readonly FoundLine[];
+}
+
+/** A refund at the provider. */
+export interface RefundThere {
+  readonly id: string;
+  /** The key of this service in the refund; empty for one that this service did not request. */
+  readonly key: string;
 }
 
 export interface FoundLine {
@@ -225,10 +234,10 @@ export interface FoundLine {
    */
   readonly left: { readonly units: number; readonly totals?: Both<bigint> | undefined };
   /**
-   * The refunds in {@link left} that have a key of this service, with their totals at the provider. Undefined when the
-   * provider's totals of these refunds are the requested ones.
+   * The refunds in {@link left}, with their totals at the provider. Undefined when the provider's totals of refunds of
+   * this service are the requested ones.
    */
-  readonly refunds?: readonly (Units<Both<bigint>> & { readonly key: string })[];
+  readonly refunds?: readonly (Units<Both<bigint>> & RefundThere)[];
 }
 
 /**

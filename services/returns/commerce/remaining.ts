@@ -9,7 +9,7 @@ import {
 } from '../../platform/line-value.ts';
 import { type Both, type Currencies, inBoth, minorOf } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import type { FoundLine, FoundOrder } from './provider.ts';
+import type { FoundLine, FoundOrder, RefundThere } from './provider.ts';
 
 /** The units of one order line in returns of this service, in one pair of currencies. */
 interface ElsewhereRow {
@@ -17,7 +17,7 @@ interface ElsewhereRow {
   readonly units: number;
   readonly currency: string;
   readonly presentment_currency: string;
-  /** Keys of their refunds that the provider has made; null for units whose refund it has not made. */
+  /** Keys, and ids at the provider, of their refunds that it has made; null for units whose refund it has not made. */
   readonly keys: readonly string[] | null;
   /** Decimal texts: the price, discount, tax and refunded shipping in both currencies. */
   readonly shop: readonly [string, string, string, string];
@@ -46,7 +46,8 @@ export async function elsewhereOf(
     name: 'order-lines-elsewhere',
     text: `
 select l.provider_line_item_id as id, sum(l.quantity)::int as units,
-       r.currency, r.presentment_currency, array_agg(distinct f.key) filter (where f.key is not null) as keys,
+       r.currency, r.presentment_currency, array_agg(distinct f.key) filter (where f.key is not null)
+         || array_agg(distinct f.provider_id) filter (where f.key is not null) as keys,
        array[sum(l.price), sum(l.discount), sum(l.tax), sum(l.refund_shipping)]::text[] as shop,
        array[sum(l.presentment_price), sum(l.presentment_discount), sum(l.presentment_tax),
              sum(l.presentment_refund_shipping)]::text[] as presentment
@@ -103,8 +104,7 @@ function refundsMade(
   { made, currencies }: { readonly made: Elsewhere; readonly currencies: Currencies },
 ): Units<Both<bigint>> {
   if (refunds) {
-    const keys = new Set(made.flatMap((row) => row.keys ?? []));
-    const own = refunds.filter(({ key }) => keys.has(key));
+    const own = refunds.filter(isOwn(made));
     const value = inBoth((of) => own.reduce((sum, one) => sum + one.value[of], 0n));
     return { units: unitsOf(own), value };
   }
@@ -112,6 +112,12 @@ function refundsMade(
     netOf(sumOf(made, { of, currencies, whole: { units: quantity, value: paid[of] } })),
   );
   return { units: unitsOf(made), value };
+}
+
+/** A person may have made the refund of a return, without its key (`commerce settle`). Then its id is known. */
+function isOwn(elsewhere: Elsewhere): (refund: RefundThere) => boolean {
+  const known = new Set(elsewhere.flatMap((row) => row.keys ?? []));
+  return ({ id, key }) => known.has(key) || known.has(id);
 }
 
 const unitsOf = (of: readonly { readonly units: number }[]) =>
@@ -154,6 +160,23 @@ export function shippingLeft(
     const here = elsewhere.map((row) => amountsIn(row, side, currencies)?.[3] ?? 0n);
     const left = here.reduce((rest, amount) => rest - amount, shipping?.left[side] ?? 0n);
     return left > 0n ? left : 0n;
+  });
+}
+
+/**
+ * Returns what is left of the money of the order, when the merchant refunded some of it that is for no line and no
+ * shipping. Undefined otherwise: then the lines say what is left.
+ */
+export function moneyLeft(order: FoundOrder, elsewhere: Elsewhere): Both<bigint> | undefined {
+  const others = (order.otherRefunds ?? []).filter(
+    (refund) => refund.key === '' && !isOwn(elsewhere)(refund),
+  );
+  if (others.length === 0) return undefined;
+  const lines = linesLeft(order, elsewhere);
+  const shipping = shippingLeft(order, elsewhere);
+  return inBoth((side) => {
+    const whole = lines.reduce((sum, line) => sum + netOf(line.valueLeft[side]), shipping[side]);
+    return others.reduce((rest, { value }) => rest - value[side], whole);
   });
 }
 

@@ -1,23 +1,13 @@
-import { create } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { returnRequest, type SubmissionPart, submission } from '../../../test/kit/builders.ts';
+import type { SubmissionPart } from '../../../test/kit/builders.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { raced } from '../../../test/kit/postgres/raced.ts';
-import {
-  actor,
-  destinations,
-  newShop,
-  onlyProvider,
-} from '../../../test/kit/services/processing.ts';
-import { changeDeps } from '../../../test/kit/services/return-stores.ts';
-import { cancelReturn } from '../cancel.ts';
+import { hat, mug, ORDER, sold, submitByName } from '../../../test/kit/services/look-up.ts';
+import { newShop } from '../../../test/kit/services/processing.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure, type CommerceProvider, type FoundOrder } from '../commerce/provider.ts';
-import { submitReturn } from './submit.ts';
+import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
 
 // Submissions that have the name of the order and no id: the shop's provider completes them.
 
@@ -31,29 +21,6 @@ beforeEach(async () => {
   shopId = await newShop(db.pool);
 });
 
-const mug = {
-  id: 9001n,
-  title: 'Mug',
-  sku: 'MUG-1',
-  productId: 3n,
-  variantId: 5n,
-  quantity: 3,
-  returnable: 2,
-  paid: {
-    shop: { price: 3_300n, discount: 600n, tax: 300n },
-    presentment: { price: 5_115n, discount: 930n, tax: 465n },
-  },
-  left: { units: 2 },
-};
-const hat = { ...mug, id: 9002n, title: 'Hat', sku: 'HAT', variantId: undefined };
-const sold = { ...mug, id: 9003n, title: 'Sold', sku: 'SOLD', returnable: 0 };
-const ORDER: FoundOrder = {
-  id: 445n,
-  name: '#1001',
-  currencies: { shop: 'GBP', presentment: 'JPY' },
-  lines: [mug, hat, sold],
-};
-
 let looks = 0;
 const withOrder = (lookUp: NonNullable<CommerceProvider['lookUp']>): CommerceProvider => ({
   ...createEmbeddedCommerce(db.pool),
@@ -64,14 +31,8 @@ const withOrder = (lookUp: NonNullable<CommerceProvider['lookUp']>): CommercePro
 });
 const orders = () => withOrder(async ({ name }) => (name === ORDER.name ? ORDER : undefined));
 
-function submit(more: SubmissionPart = {}, provider: CommerceProvider = orders()) {
-  const byName = { order: { name: '#1001' }, currency: '', lines: [], ...more };
-  const request = submission(returnRequest(shopId, byName));
-  return submitReturn(
-    { ...changeDeps(db.pool), destinations, providers: onlyProvider(provider) },
-    request,
-  );
-}
+const submit = (more: SubmissionPart = {}, provider: CommerceProvider = orders()) =>
+  submitByName({ pool: db.pool, shopId, provider }, more);
 
 const refused = (field: string) => ({ code: Code.InvalidArgument, field });
 
@@ -128,6 +89,19 @@ describe('a submission with the name of its order', () => {
     expect((await submit({ lines })).return.totals?.refund).toBe('8.00');
   });
 
+  test('keeps a part of the refund that it sends', async () => {
+    const refundItem = { shop: '4.00', presentment: '620' };
+    const lines = [{ providerLineItemId: 9001n, quantity: 1, refundItem }];
+    const amounts = { handlingFee: { shop: '5.00', presentment: '775' } };
+    const { return: made } = await submit({ lines, amounts });
+    expect(made.totals?.refund).toBe('5.00');
+    expect(made.lineItems[0]?.amounts).toMatchObject({ refundItem: '4.00', refundTax: '1.00' });
+  });
+
+  test('finds the normal form of its name', async () => {
+    expect((await submit({ order: { name: ' #1001 ' } })).return.order?.name).toBe('#1001');
+  });
+
   test('may be paid in another way than a refund', async () => {
     const amounts = { returnCredit: { shop: '40.00', presentment: '6200' } };
     const { return: made } = await submit({ outcome: Outcome.CREDIT, amounts });
@@ -151,67 +125,6 @@ describe('a submission with the name of its order', () => {
   });
 });
 
-describe('several returns of one order line', () => {
-  const three = {
-    ...ORDER,
-    lines: [
-      {
-        ...mug,
-        returnable: 3,
-        paid: {
-          shop: { price: 2_000n, discount: 0n, tax: 0n },
-          presentment: { price: 3_100n, discount: 0n, tax: 0n },
-        },
-        left: { units: 3 },
-      },
-    ],
-    shipping: {
-      paid: { shop: 500n, presentment: 775n },
-      left: { shop: 500n, presentment: 775n },
-    },
-  };
-  const units = (quantity: number, more = {}) =>
-    submit(
-      { lines: [{ providerLineItemId: 9001n, quantity, ...more }] },
-      withOrder(async () => three),
-    );
-
-  test('at the same time have shares that add up', async () => {
-    const first = await units(1);
-    await cancelReturn(
-      changeDeps(db.pool).store,
-      create(CancelReturnRequestSchema, { shopId, actor, returnId: first.return.id }),
-    );
-    const lock = {
-      text: 'select from orders where shop_id = $1 for no key update',
-      values: [shopId],
-    };
-    const made = await raced(db.pool, lock, [() => units(2), () => units(1)]);
-    expect(made).toMatchObject([
-      { return: { totals: { refund: '13.33' }, presentmentTotals: { refund: '2066' } } },
-      { return: { totals: { refund: '6.67' }, presentmentTotals: { refund: '1034' } } },
-    ]);
-  });
-
-  test('refund at most what is left of the shipping', async () => {
-    const shipping = (amount: string) => ({
-      refundShipping: { shop: amount, presentment: '310' },
-    });
-    expect((await units(1, shipping('3.00'))).return.totals?.refund).toBe('9.66');
-    await expect(units(1, shipping('2.01'))).rejects.toMatchObject(
-      refused('lines[0].refund_shipping'),
-    );
-    expect((await units(1, shipping('2.00'))).return.totals?.refund).toBe('8.67');
-  });
-
-  test('of which one has all units leave none for another', async () => {
-    await units(3);
-    await expect(units(1)).rejects.toMatchObject({
-      reason: ErrorReason.ORDERED_QUANTITY_EXCEEDED,
-    });
-  });
-});
-
 describe('a submission with the name of its order is rejected', () => {
   test.each<[string, SubmissionPart, string]>([
     ['an order that does not exist', { order: { name: '#9' } }, 'order.name'],
@@ -226,6 +139,28 @@ describe('a submission with the name of its order is rejected', () => {
       'more units than are left',
       { lines: [{ providerLineItemId: 9001n, quantity: 3 }] },
       'lines[0].quantity',
+    ],
+    [
+      'a price above what is left of the line',
+      {
+        lines: [
+          {
+            providerLineItemId: 9001n,
+            quantity: 1,
+            price: { shop: '20.01', presentment: '3100' },
+          },
+        ],
+      },
+      'lines[0].price',
+    ],
+    [
+      'a tax without the price',
+      {
+        lines: [
+          { providerLineItemId: 9001n, quantity: 1, tax: { shop: '0.50', presentment: '78' } },
+        ],
+      },
+      'lines[0].price',
     ],
     ['no unit that is left', { lines: [{ providerLineItemId: 9003n }] }, 'lines[0].quantity'],
     ['no key', { idempotencyKey: '' }, 'idempotency_key'],

@@ -12,13 +12,13 @@ import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { decimalsOf } from '../../platform/currencies.ts';
 
 import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
-import { type LineValue, shareOf } from '../../platform/line-value.ts';
-import { type Both, formatAmount, inBoth } from '../../platform/money.ts';
+import { type LineValue, minus, netOf, shareOf, ZERO_VALUE } from '../../platform/line-value.ts';
+import { amountOf, type Both, formatAmount, inBoth } from '../../platform/money.ts';
 import { normalForm } from '../../platform/text.ts';
 
 import type { OrderAnswer } from '../commerce/find-order.ts';
 import type { FoundOrder } from '../commerce/provider.ts';
-import { type Elsewhere, type LineLeft, linesLeft } from '../commerce/remaining.ts';
+import { type Elsewhere, type LineLeft, linesLeft, moneyLeft } from '../commerce/remaining.ts';
 
 /** Whether a submission has the name of the order and not its id. Then the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
@@ -28,8 +28,8 @@ export function needsLookUp({ order }: SubmitReturnRequest): boolean {
 /**
  * Completes a submission that has the name of the order and no id. The order at the shop's commerce provider has the
  * values: the order's id, the currencies, and the id, title, sku, product, variant, amounts and ordered units of each
- * line item. Values that the submission has are not replaced. A submission without line items gets all units that can
- * still be returned.
+ * line item. Values that the submission has are not replaced; a stated price is at most what is left of the line. A
+ * submission without line items gets all units that can still be returned.
  *
  * @param answer of the provider, for the name in the submission.
  * @param elsewhere what other returns have of the order.
@@ -83,18 +83,23 @@ function linesOf(
   elsewhere: Elsewhere,
 ): LineInput[] {
   const left = linesLeft(found, elsewhere);
-  if (lines.length > 0) {
-    return lines.map((line, n) => {
-      const known = lineOf(line, n, left);
-      requireUnits(line, n, known);
-      return completed(line, known, found);
-    });
-  }
+  const asked = lines.map((line, n) => {
+    const known = lineOf(line, n, left);
+    requireUnits(line, n, known);
+    return [line, known] as const;
+  });
   const returnable = left.filter((line) => line.returnable > 0);
-  if (returnable.length === 0) {
+  const all = returnable.map((known) => [create(LineInputSchema), known] as const);
+  if (lines.length + all.length === 0) {
     throw invalidField('order.name', 'is the name of an order without units to return');
   }
-  return returnable.map((line) => completed(create(LineInputSchema), line, found));
+  let money = moneyLeft(found, elsewhere);
+  return (lines.length > 0 ? asked : all).map(([line, known], n) => {
+    const most = inBoth((side) => smallest(netOf(known.valueLeft[side]), money?.[side]));
+    const made = completed(line, known, { at: `lines[${n}]`, most, currencies: found.currencies });
+    money = money && inBoth((side) => (money?.[side] ?? 0n) - netOf(made.value[side]));
+    return made.line;
+  });
 }
 
 /** Returns the order line with the id of the line item, or else the one with its sku. */
@@ -130,20 +135,66 @@ function requireUnits({ quantity }: LineInput, n: number, line: LineLeft): void 
   );
 }
 
-function completed(line: LineInput, left: LineLeft, { currencies }: FoundOrder): LineInput {
+interface Completing {
+  /** Path of the line item in the request. */
+  readonly at: string;
+  /** What is left of the order line and of the money of the order. */
+  readonly most: Both<bigint>;
+  readonly currencies: Both<string>;
+}
+
+function completed(line: LineInput, left: LineLeft, o: Completing) {
   const quantity = line.quantity || left.returnable;
   const unknown = line.title === '' && line.lineItemTitle === '';
+  const value = line.price ? stated(line, o) : shareIn(left, quantity, o);
   return {
-    ...line,
-    providerLineItemId: left.id,
-    productId: line.productId || (left.productId ?? 0n),
-    variantId: line.variantId || (left.variantId ?? 0n),
-    sku: line.sku || shortened(left.sku),
-    lineItemTitle: unknown ? shortened(left.title) : line.lineItemTitle,
-    quantity,
-    ...(line.price ? {} : amountsOf(left, quantity, currencies)),
-    orderedQuantity: line.orderedQuantity ?? left.quantity,
+    value,
+    line: {
+      ...line,
+      providerLineItemId: left.id,
+      productId: line.productId || (left.productId ?? 0n),
+      variantId: line.variantId || (left.variantId ?? 0n),
+      sku: line.sku || shortened(left.sku),
+      lineItemTitle: unknown ? shortened(left.title) : line.lineItemTitle,
+      quantity,
+      ...(line.price ? {} : amountsOf(line, value, o)),
+      orderedQuantity: line.orderedQuantity ?? left.quantity,
+    },
   };
+}
+
+const smallest = (one: bigint, other = one): bigint => {
+  const least = one < other ? one : other;
+  return least > 0n ? least : 0n;
+};
+
+/** Returns the stated value of a line item. @throws DomainError INVALID_ARGUMENT when less than that is left. */
+function stated(line: LineInput, { at, most, currencies }: Completing): Both<LineValue> {
+  const [price, discount, tax] = (['price', 'discount', 'tax'] as const).map((name) =>
+    amountOf(`${at}.${name}`, line[name], currencies),
+  ) as [Both<bigint>, Both<bigint>, Both<bigint>];
+  return inBoth((side) => {
+    const value = { price: price[side], discount: discount[side], tax: tax[side] };
+    if (netOf(value) <= most[side]) return value;
+    const left = `${formatAmount(most[side], currencies[side])} ${currencies[side]}`;
+    throw invalidField(
+      `${at}.price`,
+      `minus discount plus tax must not exceed ${left}, which is left of what was paid`,
+    );
+  });
+}
+
+/** Returns the share of some units in what is left of their order line. */
+function shareIn(
+  { unitsLeft: units, valueLeft }: LineLeft,
+  quantity: number,
+  { most }: Completing,
+): Both<LineValue> {
+  return inBoth((side) => {
+    const share = shareOf({ units, value: valueLeft[side] }, quantity);
+    const over = netOf(share) - most[side];
+    return over > 0n ? minus(share, { ...ZERO_VALUE, price: over }) : share;
+  });
 }
 
 function amountIn(minor: Both<bigint>, currencies: Both<string>): Amount {
@@ -159,15 +210,15 @@ function shortened(text: string): string {
 }
 
 /**
- * Returns the amounts of a line item that was submitted without a price: the share of its units in what is left of the
- * order line. All of it is refunded.
+ * Returns the amounts of a line item that was submitted without a price. All of its value is refunded, unless the
+ * submission says how much.
+ *
+ * @throws DomainError INVALID_ARGUMENT for a discount or tax without the price.
  */
-function amountsOf(
-  { unitsLeft: units, valueLeft }: LineLeft,
-  quantity: number,
-  currencies: Both<string>,
-) {
-  const share = inBoth((side) => shareOf({ units, value: valueLeft[side] }, quantity));
+function amountsOf(line: LineInput, share: Both<LineValue>, { at, currencies }: Completing) {
+  if (isStated(line.discount) || isStated(line.tax)) {
+    throw invalidField(`${at}.price`, 'is required with discount and tax; or omit all three');
+  }
   const amount = (read: (value: LineValue) => bigint) =>
     amountIn(
       inBoth((side) => read(share[side])),
@@ -177,7 +228,13 @@ function amountsOf(
     price: amount(({ price }) => price),
     discount: amount(({ discount }) => discount),
     tax: amount(({ tax }) => tax),
-    refundItem: amount(({ price, discount }) => price - discount),
-    refundTax: amount(({ tax }) => tax),
+    refundItem: isStated(line.refundItem)
+      ? line.refundItem
+      : amount(({ price, discount }) => price - discount),
+    refundTax: isStated(line.refundTax) ? line.refundTax : amount(({ tax }) => tax),
   };
+}
+
+function isStated(amount: Amount | undefined): amount is Amount {
+  return amount !== undefined && (amount.shop !== '' || amount.presentment !== '');
 }

@@ -157,6 +157,24 @@ describe('a request', () => {
     },
   );
 
+  test('for an order by its name accepts no other order', async () => {
+    const order = {
+      id: 1,
+      name: '#10010',
+      currency: 'GBP',
+      presentment_currency: 'GBP',
+      lines: [],
+    };
+    answering(200, { order });
+    const find = (name: string) => commerceAt(receiver.url).lookUp?.({ shopId: 7n, name }, never);
+    await expect(find('#1001')).rejects.toMatchObject({
+      kind: 'final',
+      message:
+        'the answer of the endpoint: asked for the order #1001, found #10010; compare the whole name',
+    });
+    expect(await find('#10010')).toMatchObject({ id: 1n });
+  });
+
   test('that is not answered ends when its time is over', async () => {
     receiver.answer = () => {};
     const stopped = commerceAt(receiver.url).create(request(), AbortSignal.timeout(50));

@@ -2,7 +2,7 @@ import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
 import { sign } from '../../../platform/outbound/signature.ts';
-import { jsonOf, printable } from '../../../platform/text.ts';
+import { jsonOf, normalForm, printable } from '../../../platform/text.ts';
 import {
   CommerceFailure,
   type CommerceProvider,
@@ -80,6 +80,10 @@ export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
       if (isRefusal(answer)) throw new CommerceFailure('final', refusalOf(answer));
       const { order } = read(answer, orderAnswer);
       if (order === null) return undefined;
+      if (normalForm(order.name) !== normalForm(name)) {
+        const why = `asked for the order ${name}, found ${order.name}; compare the whole name`;
+        throw new CommerceFailure('final', printable(`the answer of the endpoint: ${why}`));
+      }
       const [problem] = problemsOfOrder(order);
       if (problem) throw new CommerceFailure('final', `the answer of the endpoint: ${problem}`);
       return foundOrder(order);

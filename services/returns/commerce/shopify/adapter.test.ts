@@ -12,7 +12,7 @@ import { SHOP_PLAN } from './adapter.ts';
 import * as cancellations from './cancel-order.ts';
 import * as drafts from './draft-orders.ts';
 import * as giftCards from './gift-card.ts';
-import * as orders from './order.ts';
+import * as orders from './order-queries.ts';
 import * as refunds from './refund.ts';
 import * as restocks from './restock.ts';
 

@@ -1,180 +1,35 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import { decimalsOf } from '../../../platform/currencies.ts';
 import { type LineValue, netOf, shareOf } from '../../../platform/line-value.ts';
 import { type Both, type Currencies, inBoth, minorOf } from '../../../platform/money.ts';
+import { normalForm } from '../../../platform/text.ts';
 import { CommerceFailure, type FoundLine, type FoundOrder } from '../provider.ts';
 import { required } from './answers.ts';
-import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
+import type { ShopifyClient, ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
-import { both, textOf } from './shapes.ts';
+import {
+  LINES_OF_ORDER,
+  MAX_REFUND_LINES,
+  MAX_REFUNDS,
+  ORDERS_BY_NAME,
+  PAYMENT_OF_ORDER,
+  REFUND_LINES,
+} from './order-queries.ts';
+import { type both, textOf } from './shapes.ts';
 
-/** Number of lines on a page. A query may cost at most 1,000 points, and a line costs about 20. */
-const PAGE_LINES = 50;
 /** Maximum number of pages. Larger orders are rejected. */
-const MAX_PAGES = 10;
-/** Maximum number of lines of a refund that are read, and of refunds of an order. More are rejected. */
-const MAX_REFUND_LINES = 100;
-const MAX_REFUNDS = 20;
-/** Maximum number of shipping lines. An order has one for each delivery. */
-const MAX_SHIPPING_LINES = 20;
-/** Maximum number of orders in a search. Names are unique, but the search also finds similar ones. */
-const MAX_ORDERS = 10;
-/** Names that can be searched for. Other characters could be operators of the search. */
-const NAME = /^[\p{L}\p{N}#._ -]{1,50}$/u;
+const MAX_PAGES = 13;
+/** Names that can be searched for. In quotes, other characters are no operators of the search. */
+const NAME = /^[^"\\\p{Cc}\p{Cs}]{1,50}$/u;
 /** The key of this service in the note of a refund. */
 const KEY_IN_NOTE = /\((rms:[^()]+)\)/;
-
-const BAG = `{
-  presentmentMoney { amount currencyCode }
-  shopMoney { amount currencyCode }
-}`;
-const taxLines = z.array(z.object({ priceSet: both }));
-
-export const ORDERS_BY_NAME = {
-  name: 'OrdersByName',
-  text: `
-query OrdersByName($query: String!) {
-  orders(first: ${MAX_ORDERS}, query: $query) {
-    nodes { id name currencyCode presentmentCurrencyCode }
-  }
-}`,
-  data: z.object({
-    orders: z.object({
-      nodes: z.array(
-        z.object({
-          id: z.string(),
-          name: z.string(),
-          currencyCode: z.string(),
-          presentmentCurrencyCode: z.string(),
-        }),
-      ),
-    }),
-  }),
-} satisfies Operation<z.ZodType>;
-
-export const PAYMENT_OF_ORDER = {
-  name: 'PaymentOfOrder',
-  text: `
-query PaymentOfOrder($order: ID!) {
-  order(id: $order) {
-    taxesIncluded
-    dutiesIncluded
-    shippingLines(first: ${MAX_SHIPPING_LINES}) {
-      nodes { discountedPriceSet ${BAG} taxLines { priceSet ${BAG} } }
-    }
-    refunds(first: ${MAX_REFUNDS + 1}) { id note }
-  }
-}`,
-  data: z.object({
-    order: z
-      .object({
-        taxesIncluded: z.boolean(),
-        dutiesIncluded: z.boolean(),
-        shippingLines: z.object({
-          nodes: z.array(z.object({ discountedPriceSet: both, taxLines })),
-        }),
-        refunds: z.array(z.object({ id: z.string(), note: z.string().nullable() })),
-      })
-      .nullable(),
-  }),
-} satisfies Operation<z.ZodType>;
-
-export const REFUND_LINES = {
-  name: 'RefundLines',
-  text: `
-query RefundLines($id: ID!) {
-  refund(id: $id) {
-    refundLineItems(first: ${MAX_REFUND_LINES}) {
-      pageInfo { hasNextPage }
-      nodes { quantity lineItem { id } subtotalSet ${BAG} totalTaxSet ${BAG} }
-    }
-    refundShippingLines(first: ${MAX_SHIPPING_LINES}) {
-      nodes { subtotalAmountSet ${BAG} taxAmountSet ${BAG} }
-    }
-  }
-}`,
-  data: z.object({
-    refund: z
-      .object({
-        refundLineItems: z.object({
-          pageInfo: z.object({ hasNextPage: z.boolean() }),
-          nodes: z.array(
-            z.object({
-              quantity: z.int().min(0),
-              lineItem: z.object({ id: z.string() }),
-              subtotalSet: both,
-              totalTaxSet: both,
-            }),
-          ),
-        }),
-        refundShippingLines: z.object({
-          nodes: z.array(z.object({ subtotalAmountSet: both, taxAmountSet: both })),
-        }),
-      })
-      .nullable(),
-  }),
-} satisfies Operation<z.ZodType>;
-
-export const LINES_OF_ORDER = {
-  name: 'LinesOfOrder',
-  text: `
-query LinesOfOrder($order: ID!, $after: String) {
-  order(id: $order) {
-    lineItems(first: ${PAGE_LINES}, after: $after) {
-      pageInfo { hasNextPage endCursor }
-      nodes {
-        id
-        title
-        sku
-        quantity
-        refundableQuantity
-        unfulfilledQuantity
-        isGiftCard
-        requiresShipping
-        product { id }
-        variant { id }
-        originalTotalSet ${BAG}
-        discountAllocations { allocatedAmountSet ${BAG} }
-        taxLines { priceSet ${BAG} }
-        duties { price ${BAG} taxLines { priceSet ${BAG} } }
-      }
-    }
-  }
-}`,
-  data: z.object({
-    order: z
-      .object({
-        lineItems: z.object({
-          pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
-          nodes: z.array(
-            z.object({
-              id: z.string(),
-              title: z.string(),
-              sku: z.string().nullable(),
-              quantity: z.int().min(0),
-              refundableQuantity: z.int().min(0),
-              unfulfilledQuantity: z.int().min(0),
-              isGiftCard: z.boolean(),
-              requiresShipping: z.boolean(),
-              product: z.object({ id: z.string() }).nullable(),
-              variant: z.object({ id: z.string() }).nullable(),
-              originalTotalSet: both,
-              discountAllocations: z.array(z.object({ allocatedAmountSet: both })),
-              taxLines,
-              duties: z.array(z.object({ price: both, taxLines })),
-            }),
-          ),
-        }),
-      })
-      .nullable(),
-  }),
-} satisfies Operation<z.ZodType>;
 
 type Bag = z.infer<typeof both>;
 type ReadOrder = NonNullable<z.infer<typeof LINES_OF_ORDER.data>['order']>;
 type ReadLine = ReadOrder['lineItems']['nodes'][number];
 type Payment = NonNullable<z.infer<typeof PAYMENT_OF_ORDER.data>['order']>;
 type ReadRefund = NonNullable<z.infer<typeof REFUND_LINES.data>['refund']> & {
+  readonly id: string;
   /** Empty for a refund that this service did not request. */
   readonly key: string;
 };
@@ -200,7 +55,7 @@ interface Asking {
  * `read_all_orders`.
  *
  * @returns undefined when there is no such order.
- * @throws CommerceFailure `final` for an order with more than 500 lines or 20 refunds, or in an unknown currency.
+ * @throws CommerceFailure `final` for an order with more than 520 lines or 20 refunds, or in an unknown currency.
  */
 export async function findOrder(
   client: ShopifyClient,
@@ -210,7 +65,7 @@ export async function findOrder(
   if (!NAME.test(name)) return undefined;
   const asked = { shop, operation: ORDERS_BY_NAME, variables: { query: `name:"${name}"` }, signal };
   const { orders } = await client.run(asked);
-  const found = orders.nodes.find((order) => order.name === name);
+  const found = orders.nodes.find((order) => normalForm(order.name) === normalForm(name));
   if (!found) return undefined;
   const currencies = { shop: found.currencyCode, presentment: found.presentmentCurrencyCode };
   if (!Object.values(currencies).every((code) => decimalsOf(code) !== undefined)) {
@@ -226,6 +81,11 @@ export async function findOrder(
     name: textOf(found.name),
     currencies,
     shipping: shippingIn(reading),
+    otherRefunds: refunds.map((refund) => ({
+      id: refund.id,
+      key: refund.key,
+      value: otherIn(refund, reading),
+    })),
     lines: lines.map((line) => lineOf(line, reading)),
   };
 }
@@ -250,7 +110,7 @@ async function refundsOf(
       const why = `Shopify: a refund of the order has more than ${MAX_REFUND_LINES} lines`;
       throw new CommerceFailure('final', why);
     }
-    read.push({ ...refund, key: KEY_IN_NOTE.exec(note ?? '')?.[1] ?? '' });
+    read.push({ ...refund, id: numberOf(id), key: KEY_IN_NOTE.exec(note ?? '')?.[1] ?? '' });
   }
   return read;
 }
@@ -282,14 +142,18 @@ function lineOf(line: ReadLine, reading: Reading): FoundLine {
   const { quantity, refundableQuantity, unfulfilledQuantity } = line;
   const isGoods = !line.isGiftCard && line.requiresShipping;
   const paid = inBoth((side) => paidIn(line, side, reading));
-  const refunds = reading.refunds.flatMap(({ key, refundLineItems }) =>
-    refundLineItems.nodes
-      .filter(({ lineItem }) => lineItem.id === line.id)
-      .map(({ quantity: units, subtotalSet, totalTaxSet }) => {
-        const bags = reading.payment.taxesIncluded ? [subtotalSet] : [subtotalSet, totalTaxSet];
-        return { key, units, value: inBoth((side) => sumOf(bags, side, reading.currencies)) };
-      }),
-  );
+  const refunds = reading.refunds.flatMap((refund) => {
+    const nodes = refund.refundLineItems.nodes.filter(({ lineItem }) => lineItem.id === line.id);
+    const duties = dutiesIn(refund, reading, line);
+    if (nodes.length + duties.length === 0) return [];
+    const { id, key } = refund;
+    const bags = [
+      ...nodes.flatMap((node) => withTax(reading, node.subtotalSet, [node.totalTaxSet])),
+      ...duties,
+    ];
+    const units = nodes.reduce((sum, { quantity: one }) => sum + one, 0);
+    return [{ id, key, units, value: inBoth((side) => sumOf(bags, side, reading.currencies)) }];
+  });
   const refunded = refunds.reduce((sum, { units }) => sum + units, 0);
   // Units that were removed from the order before they were paid for or shipped.
   const removed = Math.max(0, quantity - refundableQuantity - refunded);
@@ -310,7 +174,7 @@ function lineOf(line: ReadLine, reading: Reading): FoundLine {
         return netOf(paid[side]) - netOf(gone) - there;
       }),
     },
-    refunds: refunds.filter(({ key }) => key !== ''),
+    refunds,
   };
 }
 
@@ -329,18 +193,52 @@ function paidIn(line: ReadLine, side: keyof Both<unknown>, reading: Reading): Li
   };
 }
 
-function shippingIn({ currencies, payment, refunds }: Reading): FoundOrder['shipping'] {
-  const withTax = (price: Bag, taxes: readonly Bag[]) =>
-    payment.taxesIncluded ? [price] : [price, ...taxes];
+/** A price with its tax, unless it is in the price. */
+function withTax({ payment }: Pick<Reading, 'payment'>, price: Bag, taxes: readonly Bag[]): Bag[] {
+  return payment.taxesIncluded ? [price] : [price, ...taxes];
+}
+
+/** The refunded duties of a line, or of all lines. They are empty when prices include duties, as refunded lines do. */
+function dutiesIn({ duties }: ReadRefund, { payment }: Reading, line?: ReadLine): Bag[] {
+  if (payment.dutiesIncluded) return [];
+  return (duties ?? [])
+    .filter(({ originalDuty }) => !line || line.duties.some(({ id }) => id === originalDuty?.id))
+    .map(({ amountSet }) => amountSet);
+}
+
+/** Shipping in a refund. */
+function shippingOf(refund: ReadRefund, reading: Pick<Reading, 'payment'>): Bag[] {
+  return refund.refundShippingLines.nodes.flatMap((line) =>
+    withTax(reading, line.subtotalAmountSet, [line.taxAmountSet]),
+  );
+}
+
+/** Returns what a refund paid beyond its lines, duties and shipping. It is at least zero. */
+function otherIn(refund: ReadRefund, reading: Reading): Both<bigint> {
+  const bags = [
+    ...refund.refundLineItems.nodes.flatMap((line) =>
+      withTax(reading, line.subtotalSet, [line.totalTaxSet]),
+    ),
+    ...dutiesIn(refund, reading),
+    ...shippingOf(refund, reading),
+  ];
+  return inBoth((side) => {
+    const total = sumOf([refund.totalRefundedSet], side, reading.currencies);
+    const other = total - sumOf(bags, side, reading.currencies);
+    return other > 0n ? other : 0n;
+  });
+}
+
+function shippingIn(reading: Reading): FoundOrder['shipping'] {
+  const { currencies, payment, refunds } = reading;
   const bags = payment.shippingLines.nodes.flatMap((line) =>
     withTax(
+      reading,
       line.discountedPriceSet,
       line.taxLines.map(({ priceSet }) => priceSet),
     ),
   );
-  const refunded = refunds
-    .flatMap(({ refundShippingLines }) => refundShippingLines.nodes)
-    .flatMap((line) => withTax(line.subtotalAmountSet, [line.taxAmountSet]));
+  const refunded = refunds.flatMap((refund) => shippingOf(refund, reading));
   const paid = inBoth((side) => sumOf(bags, side, currencies));
   return { paid, left: inBoth((side) => paid[side] - sumOf(refunded, side, currencies)) };
 }

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { graphql } from 'graphql';
+import { graphql, Kind, parse, type SelectionSetNode } from 'graphql';
 import { listenOnLoopback } from '../../../../deploy/local/loopback.ts';
 import { SHOPIFY_API_VERSION } from '../../../../services/returns/commerce/shopify/client.ts';
 import { resolversOf, schema } from './resolvers.ts';
@@ -58,6 +58,7 @@ export async function startShopify(o: ShopifyServerOptions): Promise<ShopifyServ
 
   const execute = async ({ query, operationName, variables }: Asked) => {
     const cost = /^\s*mutation/.test(query) ? COST.mutation : COST.query;
+    if (highestCost(query) > MAX_COST) return { errors: [TOO_EXPENSIVE] };
     const isPaid = limit.pay(cost);
     const extensions = { cost: { requestedQueryCost: cost, throttleStatus: limit.status() } };
     if (!isPaid) return { errors: [THROTTLED], extensions };
@@ -96,6 +97,38 @@ export async function startShopify(o: ShopifyServerOptions): Promise<ShopifyServ
   });
   const { port, stop } = await listenOnLoopback(server, 0);
   return { origin: `http://127.0.0.1:${port}`, operations, stop };
+}
+
+/** The points that Shopify allows for one query. */
+const MAX_COST = 1_000;
+const TOO_EXPENSIVE = {
+  message: `The query costs more than ${MAX_COST} points`,
+  extensions: { code: 'MAX_COST_EXCEEDED' },
+};
+
+/**
+ * What Shopify charges for a query whose lists are full: a point for each object, and two for a list with `first`.
+ *
+ * @see https://shopify.dev/docs/api/usage/limits
+ */
+function highestCost(query: string): number {
+  const { definitions } = parse(query);
+  const fragments = new Map(
+    definitions.flatMap((one) =>
+      one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one.selectionSet] as const] : [],
+    ),
+  );
+  const costOf = (set: SelectionSetNode | undefined): number =>
+    (set?.selections ?? []).reduce((sum, node) => {
+      if (node.kind === Kind.FIELD && node.name.value === 'pageInfo') return sum;
+      if (node.kind === Kind.FRAGMENT_SPREAD) return sum + costOf(fragments.get(node.name.value));
+      const inside = costOf(node.selectionSet);
+      if (node.kind === Kind.INLINE_FRAGMENT || !node.selectionSet) return sum + inside;
+      const first = node.arguments?.find(({ name }) => name.value === 'first')?.value;
+      return sum + (first?.kind === Kind.INT ? 2 + Number(first.value) * inside : 1 + inside);
+    }, 0);
+  const [operation] = definitions.filter(({ kind }) => kind === Kind.OPERATION_DEFINITION);
+  return operation?.kind === Kind.OPERATION_DEFINITION ? costOf(operation.selectionSet) : 0;
 }
 
 const THROTTLED = { message: 'Throttled', extensions: { code: 'THROTTLED' } };

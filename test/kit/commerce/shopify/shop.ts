@@ -69,6 +69,8 @@ export interface MadeRefund extends Made {
   readonly lines: readonly { readonly id: bigint; readonly quantity: number }[];
   /** Refunded shipping, with its tax in the second amount. */
   readonly shipping?: { readonly price: Both<string>; readonly tax: Both<string> };
+  /** Refunded duties, by the order line. */
+  readonly duties?: readonly { readonly line: bigint; readonly amount: Both<string> }[];
   status: 'SUCCESS' | 'PENDING' | 'FAILURE';
 }
 

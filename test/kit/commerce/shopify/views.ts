@@ -86,7 +86,11 @@ function lineView(shop: Shop, order: ShopOrder, line: ShopLine) {
       allocatedAmountSet: bags(discount, currency),
     })),
     taxLines: taxesOf(order, line).map((tax) => ({ priceSet: bags(tax, currency) })),
-    duties: duties.map((duty) => ({ price: bags(duty, currency), taxLines: [] })),
+    duties: duties.map((duty) => ({
+      id: gid('Duty', line.id),
+      price: bags(duty, currency),
+      taxLines: [],
+    })),
   };
 }
 
@@ -149,6 +153,11 @@ export function refundView(shop: Shop, refund: MadeRefund) {
     id: gid('Refund', id),
     note,
     createdAt: createdAt.toISOString(),
+    totalRefundedSet: bags({ shop: inShopCurrency(refund, order), presentment: amount }, currency),
+    duties: (refund.duties ?? []).map(({ line, amount: duty }) => ({
+      amountSet: bags(duty, currency),
+      originalDuty: { id: gid('Duty', line), price: bags(duty, currency), taxLines: [] },
+    })),
     transactions: { nodes: [{ id: gid('OrderTransaction', id), ...transaction }] },
     refundLineItems: {
       pageInfo: { hasNextPage: false },
@@ -168,6 +177,15 @@ export function refundView(shop: Shop, refund: MadeRefund) {
         : [],
     },
   };
+}
+
+/** Converts what was refunded with the prices of the first line. */
+function inShopCurrency({ amount, currency }: MadeRefund, order: ShopOrder | undefined): string {
+  const { price = '0', shopPrice = '0' } = order?.lines[0] ?? {};
+  const unit = minorOf(price, currency);
+  const shopUnit = minorOf(shopPrice, SHOP_CURRENCY);
+  const converted = unit === 0n ? 0n : (minorOf(amount, currency) * shopUnit) / unit;
+  return formatAmount(converted, SHOP_CURRENCY);
 }
 
 /** Shopify computes the amounts of refunded units from the line, and rounds them half up. */
