@@ -14,6 +14,14 @@ export function plainNumber(text: string, decimal: '.' | ','): string {
   return `${sign}${units.replaceAll(/\D/g, '')}${fraction.replace(',', '.')}`;
 }
 
+/** Whether a text is a number only when the point is the decimal sign. */
+export function hasOtherDecimal(text: string, decimal: '.' | ','): boolean {
+  const trimmed = text.trim();
+  return (
+    decimal === ',' && !GROUPED_BEFORE_COMMA.test(trimmed) && GROUPED_BEFORE_POINT.test(trimmed)
+  );
+}
+
 const GROUPED_BEFORE_COMMA = /^(-?)(\d+|\d{1,3}(?:[.\u0020\u00a0\u202f'\u2019]\d{3})+)(,\d+)?$/;
 const GROUPED_BEFORE_POINT = /^(-?)(\d+|\d{1,3}(?:[,\u0020\u00a0\u202f'\u2019]\d{3})+)(\.\d+)?$/;
 

@@ -151,3 +151,47 @@ describe('the columns of a file', () => {
     expect(rows).toMatchObject([{ InvoiceNo: 'C489449', UnitPrice: '2.95', CustomerID: '16321' }]);
   });
 });
+
+describe('a file that is not as stated', () => {
+  const withMap = async (text: string, map: object) => {
+    const path = join(folder, 'map.json');
+    await writeFile(path, JSON.stringify(map));
+    return read(text, { map: path });
+  };
+
+  test('is rejected when it has decimal points instead of commas, because 1.250 would be 1250', async () => {
+    const rows = (price: string) =>
+      `${HEADER}\nA,1,x,-1,2011-03-01,1.250,,UK\nB,1,x,-1,2011-03-01,${price},,UK\n`;
+    await expect(withMap(rows('1.95'), { decimal: ',' })).rejects.toThrow(
+      'line 3: UnitPrice "1.95" has no decimal comma: correct "decimal" in the file of --columns',
+    );
+    expect((await withMap(rows('"1,95"'), { decimal: ',' })).rows).toHaveLength(2);
+  });
+
+  test('may have different line ends, which are no part of cells', async () => {
+    const [header = '', one = '', other = ''] = TEXT.split('\n');
+    const texts = [
+      `${header}\n${one}\r\n${other}\r\n`,
+      `${header}\r\n${one}\n${other}\n`,
+      `${header}\r${one}\r${other}`,
+    ];
+    for (const text of texts) {
+      expect((await read(text)).rows).toMatchObject([
+        { line: 2, Country: 'C\u00f4te', isWhole: true },
+        { line: 3, Country: 'UK', isWhole: true },
+      ]);
+    }
+  });
+
+  test('names the line of a quote that does not close, also far before the end', async () => {
+    const [header = '', one = '', other = ''] = TEXT.split('\n');
+    const rest = `${other}\n`.repeat(10_000);
+    await expect(read(`${header}\n${one}\nB,"2,x\n${rest}`)).rejects.toThrow(
+      'line 3: the row is longer than 65536 characters; probably a quote in it does not close',
+    );
+  });
+
+  test('is named without control characters, which would change the terminal', async () => {
+    await expect(read('\u001b[2Ja,b\n1,2\n')).rejects.toThrow('it has \ufffd[2Ja, b (');
+  });
+});

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { jsonOf, normalForm } from '../../../services/platform/text.ts';
+import { jsonOf, normalForm, printable } from '../../../services/platform/text.ts';
 import { encodingOf } from './decoded.ts';
 import { readHead, type Source } from './source.ts';
 
@@ -111,7 +111,7 @@ export function positionsIn(header: readonly string[], format: Format): Record<C
   if (missing.length > 0) {
     const sought = missing.map((column) => format.columns[column] ?? column);
     throw new Error(
-      `line 1: the file has no column ${sought.join(', ')}; it has ${header.slice(0, 20).join(', ')} (${describeFormat(format)}). Rename the columns, or map them with --columns`,
+      `line 1: the file has no column ${sought.join(', ')}; it has ${printable(header.slice(0, 20).join(', '), 500)} (${describeFormat(format)}). Rename the columns, or map them with --columns`,
     );
   }
   for (const column of COLUMNS) {

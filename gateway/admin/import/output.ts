@@ -1,3 +1,4 @@
+import { printable } from '../../../services/platform/text.ts';
 import type { ImportSummary } from './run.ts';
 
 const WIDTH = 40;
@@ -27,6 +28,8 @@ export function startProgress(
 
 /** Maximum number of errors that are printed; the rest are counted. */
 const MAX_PRINTED = 50;
+/** Maximum length of an error that is printed. Cells may be long. */
+const MAX_LENGTH = 500;
 
 const NOTES = {
   imported: '',
@@ -44,7 +47,7 @@ export function printSummary(summary: ImportSummary): void {
     console.log(`${kind.padEnd(10)}${plural(returns, 'return')}, ${plural(rows, 'row')}${note}`);
   }
   for (const { line, reason } of summary.errors.slice(0, MAX_PRINTED)) {
-    console.log(`  line ${line}: ${reason}`);
+    console.log(`  line ${line}: ${printable(reason, MAX_LENGTH)}`);
   }
   const unprinted = summary.errorCount - MAX_PRINTED;
   if (unprinted > 0) console.log(`  and ${unprinted} more`);

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream';
-import { parse } from 'csv-parse';
+import { CsvError, parse } from 'csv-parse';
 import { normalForm } from '../../../services/platform/text.ts';
+import { hasOtherDecimal } from './amount.ts';
 import { decoded } from './decoded.ts';
 import { type Column, type Format, positionsIn } from './format.ts';
 import type { Source } from './source.ts';
@@ -61,6 +62,8 @@ async function* readRows(
     parse({
       delimiter: format.separator,
       info: true,
+      // A file may have several: its header of one program, its rows of another.
+      record_delimiter: ['\r\n', '\n', '\r'],
       skip_empty_lines: true,
       skip_records_with_empty_values: true,
       relax_column_count: true,
@@ -69,13 +72,21 @@ async function* readRows(
   );
   text.once('error', (error) => parser.destroy(error));
   let skipped = format.hasSeparatorLine ? 0 : 1;
+  let last = 0;
   let rowOf: ((cells: readonly string[], line: number) => Row) | undefined;
   try {
     for await (const { record, info } of parser as AsyncIterable<Parsed>) {
+      last = info.lines;
       if (skipped === 0) skipped = 1;
       else if (rowOf) yield rowOf(record, info.lines);
       else rowOf = rowReader(record, format);
     }
+  } catch (error) {
+    if (!(error instanceof CsvError) || error.code !== 'CSV_MAX_RECORD_SIZE') throw error;
+    throw new Error(
+      `line ${last + 1}: the row is longer than 65536 characters; probably a quote in it does not close`,
+      { cause: error },
+    );
   } finally {
     text.destroy();
   }
@@ -111,8 +122,8 @@ function rowReader(header: readonly string[], format: Format) {
  * Reads a whole CSV file, and returns the numbers of the invoices whose rows are not all adjacent. {@link readInvoices}
  * yields such an invoice in several parts.
  *
- * @throws Error for the same reasons as readInvoices, and for dates in another order of day and month than stated,
- *   because the other dates of the file would be wrong.
+ * @throws Error for the same reasons as readInvoices, and for dates in another order of day and month than stated, or
+ *   numbers with another decimal sign, because the other dates and numbers of the file would be wrong.
  */
 export async function findScattered(source: Source, format: Format): Promise<ReadonlySet<string>> {
   const seen = new Set<string>();
@@ -120,11 +131,22 @@ export async function findScattered(source: Source, format: Format): Promise<Rea
   for await (const { number, rows } of readInvoices(source, format)) {
     if (seen.has(number)) scattered.add(number);
     seen.add(number);
-    const wrong = rows.find(({ InvoiceDate }) => hasOtherOrder(InvoiceDate, format.dates));
-    if (!wrong) continue;
-    throw new Error(
-      `line ${wrong.line}: InvoiceDate "${wrong.InvoiceDate}" is no date ${format.dates}: correct "dates" in the file of --columns`,
-    );
+    for (const row of rows) requireForms(row, format);
   }
   return scattered;
+}
+
+function requireForms({ line, ...row }: Row, { dates, decimal }: Format): void {
+  if (hasOtherOrder(row.InvoiceDate, dates)) {
+    throw new Error(
+      `line ${line}: InvoiceDate "${row.InvoiceDate}" is no date ${dates}: correct "dates" in the file of --columns`,
+    );
+  }
+  const column = (['UnitPrice', 'Quantity'] as const).find((one) =>
+    hasOtherDecimal(row[one], decimal),
+  );
+  if (!column) return;
+  throw new Error(
+    `line ${line}: ${column} "${row[column]}" has no decimal comma: correct "decimal" in the file of --columns`,
+  );
 }

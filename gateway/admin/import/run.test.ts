@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { line, newId, returnRequest } from '../../../test/kit/builders.ts';
 import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor } from '../../../test/kit/services/running-service.ts';
 import { formatOf, USUAL_COLUMNS } from './format.ts';
@@ -121,7 +122,8 @@ describe('import', () => {
     });
   });
 
-  test('finds a return that an earlier release imported under another spelling', async () => {
+  /** Submits the invoice ` A` as an earlier release did: under its number as it is in the file. */
+  async function importedEarlier(): Promise<bigint> {
     const shopId = await bench.shop();
     const target = await targetOf(bench.client, { shopId, actor });
     const cells = { InvoiceNo: ' A', StockCode: '22631', Description: 'HAT', Quantity: '-1' };
@@ -131,6 +133,21 @@ describe('import', () => {
     const mapped = mapInvoice(invoice, target, USUAL_COLUMNS);
     if ('errors' in mapped) throw new Error('the row is invalid');
     await bench.client.submitReturn(mapped.submission);
+    return shopId;
+  }
+
+  test('finds a return that an earlier release imported under another spelling', async () => {
+    const shopId = await importedEarlier();
+    expect(await importing(shopId, [row('A')])).toMatchObject({
+      imported: { returns: 0 },
+      skipped: { returns: 1 },
+    });
+  });
+
+  test('finds such a return although the order has a newer one, which is no import', async () => {
+    const shopId = await importedEarlier();
+    const order = { providerOrderId: newId(), name: 'A' };
+    await bench.client.submitReturn(returnRequest(shopId, { order, lines: [line()] }));
     expect(await importing(shopId, [row('A')])).toMatchObject({
       imported: { returns: 0 },
       skipped: { returns: 1 },

@@ -93,7 +93,17 @@ describe('a submission with the key of an earlier one', () => {
         customer: { lastName: 'Ann', address: { country: 'C\u00f4te' } },
       },
     });
-    expect(await again(corrected)).toMatchObject({ repeated: true, corrected: false });
+    const spelled = { ...corrected.customer, lastName: 'Ann ' };
+    expect(await again({ ...corrected, customer: spelled })).toMatchObject({
+      repeated: true,
+      corrected: false,
+    });
+    const { entries } = await bench.client.getTimeline({ shopId, actor, returnId });
+    expect(entries.map(({ kind }) => kind)).toEqual([
+      'return.corrected',
+      'return.cancelled',
+      'return.submitted',
+    ]);
   });
 
   test('names each difference that is no text, and changes nothing then', async () => {

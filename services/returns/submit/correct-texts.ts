@@ -33,8 +33,13 @@ export async function correctTexts(
   const { value, return: after } = await store.change(by, async (tx, current) => {
     const differing = differencesOf(current, checked);
     if (differing.length > 0) throw conflict(differing);
-    await writeTexts(tx, current, o);
-    return { value: current.revision };
+    const entry = {
+      returnId,
+      kind: 'return.corrected',
+      text: 'Texts of the return were corrected',
+    };
+    const isChanged = await writeTexts(tx, current, o);
+    return { value: current.revision, ...(isChanged && { timeline: [entry] }) };
   });
   return { return: after, corrected: after.revision !== value };
 }
@@ -52,7 +57,7 @@ function conflict(fields: readonly string[]): DomainError {
 function differencesOf(current: Return, checked: CheckedSubmission): string[] {
   const { submission: sent, currencies, createdAt } = checked;
   const stored = current.order;
-  const lastName = current.customer?.lastName;
+  const lastName = normalForm(current.customer?.lastName ?? '');
   const pairs: [field: string, one: unknown, other: unknown][] = [
     ['order.provider_order_id', stored?.providerOrderId, sent.order.providerOrderId],
     ['order.name', normalForm(stored?.name ?? ''), normalForm(sent.order.name)],
@@ -60,7 +65,11 @@ function differencesOf(current: Return, checked: CheckedSubmission): string[] {
     ['presentment_currency', current.presentmentCurrency, currencies.presentment],
     ['outcome', current.outcome, sent.outcome],
     // Redaction removes the name.
-    ['customer.last_name', lastName || null, lastName ? sent.customer.lastName : null],
+    [
+      'customer.last_name',
+      lastName || null,
+      lastName ? normalForm(sent.customer.lastName ?? '') : null,
+    ],
     ['lines', current.lineItems.length, checked.lines.length],
     ['exchanges', exchangeSumsIn(current).length, checked.exchanges.length],
     ...(sent.submittedAt && current.createdAt
@@ -105,6 +114,7 @@ function lineDifferences(current: Return, { lines, currencies }: CheckedSubmissi
   });
 }
 
+/** Returns whether a text was another one. */
 async function writeTexts(
   tx: Queryable,
   current: Return,
@@ -117,17 +127,22 @@ async function writeTexts(
     ...line,
     id: current.lineItems[n]?.lineItemId.toString(),
   }));
-  await tx.query(
+  const lines = await tx.query(
     `update return_lines l set ${LINE_TEXTS.map((column) => `${column} = e.${column}`).join(', ')}
        from jsonb_populate_recordset(null::return_lines, $3::jsonb) e
-      where l.shop_id = $1 and l.return_id = $2 and l.id = e.id`,
+      where l.shop_id = $1 and l.return_id = $2 and l.id = e.id
+        and (${namesIn('l')}) is distinct from (${namesIn('e')})`,
     [current.shopId, current.id, JSON.stringify(rows)],
   );
   const { address } = checked.submission.customer;
-  if (!address) return;
-  await tx.query(
+  const isChanged = lines.rowCount !== 0;
+  if (!address) return isChanged;
+  const addresses = await tx.query(
     `update returns set customer_address = $3
-      where shop_id = $1 and id = $2 and redacted_at is null`,
+      where shop_id = $1 and id = $2 and redacted_at is null and customer_address is distinct from $3`,
     [current.shopId, current.id, toJson(AddressSchema, create(AddressSchema, address))],
   );
+  return isChanged || addresses.rowCount !== 0;
 }
+
+const namesIn = (alias: string) => LINE_TEXTS.map((column) => `${alias}.${column}`).join(', ');

@@ -50,4 +50,28 @@ export const importBugs: readonly Bug[] = [
     replace: '',
     tests: ['services/platform/money.test.ts'],
   },
+  {
+    name: 'older-import-is-not-found',
+    promise: 'an invoice that an earlier release imported is paid once, also beside a newer return',
+    file: 'gateway/admin/import/run.ts',
+    find: 'return found.returns.find(isOfEarlierRelease)?.order?.name;',
+    replace: 'return undefined;',
+    tests: ['gateway/admin/import/run.test.ts'],
+  },
+  {
+    name: 'points-are-thousands',
+    promise: 'an import rejects a file with decimal points that was called one with commas',
+    file: 'gateway/admin/import/rows.ts',
+    find: 'if (!column) return;',
+    replace: 'return;',
+    tests: ['gateway/admin/import/format.test.ts'],
+  },
+  {
+    name: 'correction-without-a-trace',
+    promise: 'the timeline of a return says that its texts were corrected, once',
+    file: 'services/returns/submit/correct-texts.ts',
+    find: '...(isChanged && { timeline: [entry] })',
+    replace: 'timeline: [entry]',
+    tests: ['services/returns/submit/correct-texts.test.ts'],
+  },
 ];
