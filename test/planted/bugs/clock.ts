@@ -59,4 +59,13 @@ export const clockBugs: readonly Bug[] = [
     replace: 'const isUnheard = false;',
     tests: ['services/returns/labels/labels.test.ts'],
   },
+  {
+    name: 'claim-ends-by-the-clock',
+    promise:
+      'a token of Shopify is refreshed by one process, whatever the clock of PostgreSQL does',
+    file: 'services/returns/commerce/shopify-app/access-tokens.ts',
+    find: 'claims.seenMs({ ...seen, askedAt: after }) < CLAIM_MS',
+    replace: 'claims.seenMs({ ...seen, askedAt: after }) < 0',
+    tests: ['services/returns/commerce/shopify-app/token-claims.test.ts'],
+  },
 ];

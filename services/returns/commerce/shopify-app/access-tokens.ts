@@ -3,11 +3,13 @@ import type { Keyring } from '../../../platform/keyring.ts';
 import { isOutage } from '../../../platform/outage.ts';
 import { startLoop, type Worker } from '../../../platform/worker.ts';
 import { CommerceFailure, LedgerUnavailable } from '../provider.ts';
+import { createRequestWatch, type RequestWatch } from '../request-watch.ts';
 import type { ShopifyAppDeps, Store } from './app.ts';
 import { refreshToken } from './token-exchange.ts';
 import {
   claimRefresh,
   expireToken,
+  loadClaim,
   loadTokens,
   openTokens,
   recordRefreshFailure,
@@ -22,11 +24,11 @@ const REFRESH_BEFORE_MS = 600_000;
 const TOO_LATE_MS = 15_000;
 /**
  * How long the claim of a refresh lasts. It is longer than a refresh. When the process that claimed it has died,
- * another one refreshes after this time. Milliseconds.
+ * another one refreshes after it has itself seen the claim for this time. The clock of the database alone ends no claim,
+ * because two refreshes at once may leave a pair that Shopify does not accept. Also the pause after a failure.
+ * Milliseconds.
  */
 const CLAIM_MS = 15_000;
-/** Pause after a failed refresh, in which no process asks Shopify again. Milliseconds. */
-const PAUSE_MS = 5_000;
 /** Pause after a refusal, which only another install ends. Milliseconds. */
 const REFUSED_PAUSE_MS = 600_000;
 /** When an effect is tried again that waits for the refresh of another process. Milliseconds. */
@@ -76,13 +78,16 @@ export function createAccessTokens(deps: Deps): AccessTokens {
   const counter = deps.meter.createCounter('shopify.token.refreshes', {
     description: 'Refreshes of access tokens of Shopify by result: refreshed, unavailable, refused',
   });
+  const claims = createRequestWatch();
   /** The refreshes that run in this process, by shop. */
   const refreshing = new Map<bigint, Promise<void>>();
 
   const refreshOnce = (store: Store): Promise<void> => {
     const running = refreshing.get(store.shopId);
     if (running !== undefined) return running;
-    const started = refresh(deps, counter, store).finally(() => refreshing.delete(store.shopId));
+    const started = refresh(deps, { counter, claims, store }).finally(() =>
+      refreshing.delete(store.shopId),
+    );
     refreshing.set(store.shopId, started);
     return started;
   };
@@ -131,11 +136,18 @@ function isDue({ expiresInMs }: StoredTokens): boolean {
   return expiresInMs !== null && expiresInMs <= REFRESH_BEFORE_MS;
 }
 
-async function refresh(deps: Deps, counter: Counter, store: Store): Promise<void> {
+async function refresh(
+  deps: Deps,
+  o: { readonly counter: Counter; readonly claims: RequestWatch; readonly store: Store },
+): Promise<void> {
   const { pool, keyring, app, logger } = deps;
+  const { counter, claims, store } = o;
   if (!app) return;
+  const after = await loadClaim(pool, store);
+  const seen = { shopId: store.shopId, returnId: 0n, kind: 'token' };
+  if (after !== null && claims.seenMs({ ...seen, askedAt: after }) < CLAIM_MS) return;
   const times = { forMs: CLAIM_MS, beforeMs: REFRESH_BEFORE_MS };
-  const claim = await claimRefresh(pool, keyring, { store, ...times });
+  const claim = await claimRefresh(pool, keyring, { store, after, ...times });
   if (!claim) return;
   const { shopDomain } = store;
   const next = await refreshToken(deps, { app, shopDomain, refreshToken: claim.refreshToken });
@@ -151,7 +163,7 @@ async function refresh(deps: Deps, counter: Counter, store: Store): Promise<void
     const fields = { shop: String(store.shopId), store: shopDomain };
     logger.error(fields, 'shopify: access refused; the merchant must install the app again');
   }
-  const pauseMs = isRefused ? REFUSED_PAUSE_MS : PAUSE_MS;
+  const pauseMs = isRefused ? REFUSED_PAUSE_MS : CLAIM_MS;
   await recordRefreshFailure(pool, { store, claim, pauseMs, isRefused });
 }
 

@@ -134,22 +134,44 @@ export interface RefreshClaim {
 }
 
 /**
+ * SQL condition: by the clock of the database, no claim holds, and no pause after a failure. A time that is further away
+ * than the longest pause says that the clock was set back.
+ */
+const IS_FREE = `(t.refreshing_until is null or t.refreshing_until <= now()
+  or t.refreshing_until > now() + interval '15 minutes')`;
+
+/** Reads until when a store's token is claimed, or a pause after a failure lasts, as text. Null when neither is so. */
+export async function loadClaim(db: Queryable, { shopId }: Store): Promise<string | null> {
+  const { rows } = await db.query<{ until: string | null }>(
+    'select refreshing_until::text as until from shopify_tokens where shop_id = $1',
+    [shopId],
+  );
+  return rows[0]?.until ?? null;
+}
+
+/**
  * Claims the refresh of a store's token for some time. Undefined in these cases: another process has the claim or has
  * refreshed the token, it is too early after a failure, or the token does not expire.
  *
  * @param o.beforeMs how long before its expiry a token is refreshed.
+ * @param o.after the claim that has ended, see {@link loadClaim}.
  */
 export async function claimRefresh(
   db: Queryable,
   keyring: Keyring,
-  o: { readonly store: Store; readonly forMs: number; readonly beforeMs: number },
+  o: {
+    readonly store: Store;
+    readonly forMs: number;
+    readonly beforeMs: number;
+    readonly after: string | null;
+  },
 ): Promise<RefreshClaim | undefined> {
   const { rows } = await db.query<{ keyId: string; sealed: Buffer }>(
-    `update shopify_tokens set refreshing_until = now() + $2::float8 * interval '1 millisecond'
+    `update shopify_tokens t set refreshing_until = now() + $2::float8 * interval '1 millisecond'
       where shop_id = $1 and expires_at <= now() + $3::float8 * interval '1 millisecond'
-        and (refreshing_until is null or refreshing_until <= now())
+        and refreshing_until is not distinct from $4::timestamptz and ${IS_FREE}
      returning refresh_key_id as "keyId", refresh_sealed as sealed`,
-    [o.store.shopId, o.forMs, o.beforeMs],
+    [o.store.shopId, o.forMs, o.beforeMs, o.after],
   );
   const [row] = rows;
   if (!row) return undefined;
@@ -230,7 +252,7 @@ export async function staleStores(
     `select t.shop_id as "shopId", c.shop_domain as "shopDomain"
        from shopify_tokens t join commerce_connections c using (shop_id)
       where t.refresh_sealed is not null and t.refreshed_at < now() - make_interval(days => $1)
-        and t.refused_at is null and (t.refreshing_until is null or t.refreshing_until <= now())
+        and t.refused_at is null and ${IS_FREE}
         and c.shop_domain is not null
       order by t.refreshed_at limit $2`,
     [o.days, o.limit],
