@@ -33,6 +33,8 @@ describe('an exchange order that the shopper must pay in part', () => {
     expect(made).toMatchObject({ amount: '1240', currency: 'JPY', due: '240' });
     expect(pending()).toEqual([['240', 1]]);
     expect(await bench.commerce().find(request(), never)).toEqual(made);
+    expect(await bench.commerce().create(request(), never)).toEqual(made);
+    expect(pending()).toEqual([['240', 1]]);
     // The daily comparison does not know what is due.
     const { funding: _, ...compared } = request();
     expect(await bench.commerce().find(compared, never)).toMatchObject({ amount: '1240' });
