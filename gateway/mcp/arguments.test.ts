@@ -64,6 +64,7 @@ describe('arguments that can mean only one thing', () => {
     ['a number as text', { id: '12' }, { id: 12 }],
     ['a whole number with decimals as text', { id: '12.0', limit: '1e1' }, { id: 12, limit: 10 }],
     ['a boolean as text', { id: 1, isNew: 'false' }, { id: 1, isNew: false }],
+    ['a boolean as Python writes it', { id: 1, isNew: 'True' }, { id: 1, isNew: true }],
     ['a list as JSON text', { id: 1, states: '["open"]' }, { id: 1, states: ['open'] }],
     ['one value for a list', { id: 1, states: 'open' }, { id: 1, states: ['open'] }],
     ['words with commas', { id: 1, states: 'open, closed' }, { id: 1, states: ['open', 'closed'] }],
@@ -109,6 +110,10 @@ describe('arguments that can mean only one thing', () => {
       'states[0] must be one of open, closed; you sent the text "lost".',
       'isNew must be true or false; you sent a list with 0 entries.',
     ]);
+    expect(parsed({ id: 1, items: '[{"id":2.50,"note":1.0}]' })).toEqual([
+      'items[0].id must be a number; you sent 2.50.',
+      'items[0].note must be a text; you sent 1.0.',
+    ]);
     expect(parsed([1])).toEqual(['arguments must be an object; you sent a list with 1 entries.']);
   });
 
@@ -121,7 +126,9 @@ describe('arguments that can mean only one thing', () => {
   });
 
   test('a fraction in a JSON text is not rounded to an id', () => {
-    expect(parsed('{"id":9007199254740990.6}')).toEqual(['id is required; you sent an object.']);
+    expect(parsed('{"id":9007199254740990.6}')).toEqual([
+      'id is required; you sent 9007199254740990.6.',
+    ]);
     expect(parsed('{"id":12.0,"custom":{"n":1.10}}')).toMatchObject({ id: 12 });
   });
 

@@ -72,7 +72,8 @@ function understood(schema: z.core.$ZodType, value: unknown, json: ReadJson): un
   // Do not round a number that is not an integer to one: it would be the id of another object.
   if (schema instanceof z.ZodNumber && isInteger(value)) return numberOf(value);
   if (typeof value !== 'string' || accepts(schema, value)) return value;
-  const parsed = json(value);
+  // Python writes True and False.
+  const parsed = json(schema instanceof z.ZodBoolean ? value.toLowerCase() : value);
   const meant = schema instanceof z.ZodNumber && isInteger(parsed) ? numberOf(parsed) : parsed;
   return accepts(schema, meant) ? meant : value;
 }

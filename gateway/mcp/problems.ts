@@ -1,3 +1,4 @@
+import { isNumber, numberText } from '../../services/contract/exact-json.ts';
 import { characters, printable } from '../../services/platform/text.ts';
 
 /** The parts of the schema library's issues that sentences need. Only some kinds of issue have the last ones. */
@@ -68,6 +69,7 @@ function valueAt(root: unknown, issue: Issue): unknown {
 /** A sent value in words; undefined for an absent one. */
 function shown(value: unknown): string | undefined {
   if (value === undefined) return undefined;
+  if (isNumber(value)) return numberText(value);
   if (Array.isArray(value)) return `a list with ${value.length} entries`;
   if (typeof value === 'object' && value !== null) return 'an object';
   if (typeof value !== 'string') return String(value);

@@ -194,6 +194,11 @@ export function numberOf(value: unknown): number | undefined {
   return sourceAccess.isRawJSON(value) ? Number(value.rawJSON) : undefined;
 }
 
+/** Whether a value is a number, in either form. */
+export function isNumber(value: unknown): value is number | NumberText {
+  return numberOf(value) !== undefined;
+}
+
 /** Whether a value is an integer, as a number in either form. The text of a number is not rounded for this. */
 export function isInteger(value: unknown): boolean {
   return sourceAccess.isRawJSON(value) ? isIntegerText(value.rawJSON) : Number.isInteger(value);
