@@ -187,6 +187,17 @@ describe.each(installed)('the receiver in $name', (language) => {
     }
   });
 
+  test('loses no event whose id it cannot keep', async () => {
+    const full = await startLanguage(language, hook.secret, '/dev/null/ids');
+    try {
+      const message = messageOf(hook.secret);
+      expect(await full.post(message)).toBe(204);
+      await until(() => full.printed(idOf(message)).length === 1);
+    } finally {
+      await full.stop();
+    }
+  });
+
   test('without a secret it accepts nothing, also not what the empty key signs', async () => {
     const started = await startLanguage(language, '').catch((error: Error) => error.message);
     if (typeof started === 'string') return expect(started).toContain('WEBHOOK_SECRET');

@@ -30,8 +30,10 @@ function is_genuine(string $key, string $body): bool
 function is_new(string $id): bool
 {
     $folder = getenv('WEBHOOK_IDS') ?: sys_get_temp_dir() . '/webhook-ids';
-    is_dir($folder) || mkdir($folder, 0700, true);
-    return @fopen("$folder/" . hash('sha256', $id), 'x') !== false;
+    is_dir($folder) || @mkdir($folder, 0700, true);
+    $file = "$folder/" . hash('sha256', $id);
+    // If the file cannot be written, the event counts as new: better twice than never.
+    return @fopen($file, 'x') !== false || !is_file($file);
 }
 
 // The data of a test event is a sample: its return does not exist.

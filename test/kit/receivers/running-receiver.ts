@@ -24,8 +24,16 @@ export interface RunningReceiver {
 /** Maximum time of a start: Go compiles first. Milliseconds. */
 const START_MS = 120_000;
 
-/** Starts a receiver with this secret, and waits until it responds. */
-export async function startLanguage(language: Language, secret: string): Promise<RunningReceiver> {
+/**
+ * Starts a receiver with this secret, and waits until it responds.
+ *
+ * @param ids the folder for ids of the receiver in PHP.
+ */
+export async function startLanguage(
+  language: Language,
+  secret: string,
+  ids = join(temporaryFolder(), 'ids'),
+): Promise<RunningReceiver> {
   const port = await freePort();
   const { command, args } = language;
   // Its own group, because `go run` starts the receiver as another process.
@@ -36,7 +44,7 @@ export async function startLanguage(language: Language, secret: string): Promise
       NODE_OPTIONS: '',
       WEBHOOK_SECRET: secret,
       PORT: String(port),
-      WEBHOOK_IDS: join(temporaryFolder(), 'ids'),
+      WEBHOOK_IDS: ids,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
