@@ -56,7 +56,7 @@ export function lookedUp(
     },
     currency: currencies.shop,
     presentmentCurrency: currencies.presentment,
-    ...(shipping && { orderShipping: amountIn(shipping.paid, currencies) }),
+    ...(shipping && { orderShipping: amountIn(shipping.left, currencies) }),
     lines: linesOf(request, found, elsewhere),
   };
 }

@@ -52,6 +52,14 @@ export const lookUpBugs: readonly Bug[] = [
     tests: ['services/returns/commerce/shopify/order.test.ts'],
   },
   {
+    name: 'shipping-that-the-merchant-refunded',
+    promise: 'shipping that the merchant refunded is not refunded again',
+    file: 'services/returns/submit/look-up.ts',
+    find: 'amountIn(shipping.left, currencies)',
+    replace: 'amountIn(shipping.paid, currencies)',
+    tests: ['services/returns/submit/left.test.ts'],
+  },
+  {
     name: 'stated-price-without-bound',
     promise: 'a stated price is at most what is left of the line',
     file: 'services/returns/submit/look-up.ts',

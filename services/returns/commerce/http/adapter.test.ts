@@ -173,6 +173,10 @@ describe('a request', () => {
         'the answer of the endpoint: asked for the order #1001, found #10010; compare the whole name',
     });
     expect(await find('#10010')).toMatchObject({ id: 1n });
+    answering(200, { order: { ...order, lines: [{ title: 'x'.repeat(192) }] } });
+    await expect(find('#10010')).rejects.toMatchObject({ kind: 'final' });
+    answering(200, '<html>');
+    await expect(find('#10010')).rejects.toMatchObject({ kind: 'passing' });
   });
 
   test('that is not answered ends when its time is over', async () => {

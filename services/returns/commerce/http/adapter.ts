@@ -9,6 +9,7 @@ import {
   type Effect,
   type EffectKind,
   type EffectRequest,
+  type FailureKind,
   isDue,
   isOrder,
   movesMoney,
@@ -78,7 +79,7 @@ export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
         signal,
       });
       if (isRefusal(answer)) throw new CommerceFailure('final', refusalOf(answer));
-      const { order } = read(answer, orderAnswer);
+      const { order } = read(answer, orderAnswer, 'final');
       if (order === null) return undefined;
       if (normalForm(order.name) !== normalForm(name)) {
         const why = `asked for the order ${name}, found ${order.name}; compare the whole name`;
@@ -143,20 +144,29 @@ async function send<T extends RequestType>(
 }
 
 /**
- * Returns the content of a successful answer. @throws CommerceFailure for any other answer, which counts as `passing`.
+ * Returns the content of a successful answer.
+ *
+ * @param kind of the failure for JSON that breaks the schema; a repeated look-up gets the same answer.
+ * @throws CommerceFailure; for any other answer it is `passing`.
  */
-function read<S extends z.ZodType>(answer: Answer, schema: S): z.infer<S> {
+function read<S extends z.ZodType>(
+  answer: Answer,
+  schema: S,
+  kind: FailureKind = 'passing',
+): z.infer<S> {
   if (answer.status < 200 || answer.status > 299) {
     throw new CommerceFailure('passing', refusalOf(answer), { retryAfterMs: pauseOf(answer) });
   }
-  const parsed = schema.safeParse(jsonOf(answer.body));
+  const json = jsonOf(answer.body);
+  const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
-  throw invalidAnswer(`${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is invalid'}`);
+  const why = `${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is invalid'}`;
+  throw invalidAnswer(why, json === undefined ? 'passing' : kind);
 }
 
-function invalidAnswer(why: string): CommerceFailure {
-  return new CommerceFailure('passing', `the answer of the endpoint is not valid: ${why}`);
+function invalidAnswer(why: string, kind: FailureKind = 'passing'): CommerceFailure {
+  return new CommerceFailure(kind, `the answer of the endpoint is not valid: ${why}`);
 }
 
 /** Whether the endpoint rejected the request. Proxies also answer 400, so only an answer with a reason counts. */
