@@ -54,6 +54,8 @@ describe('destination create', () => {
     const [line = ''] = await create(...DEPOT, 'gb');
     const [, id] = /^destination (\d+) "Depot" \(warehouse, GB\)$/.exec(line) ?? [];
     expect(await create(...DEPOT, 'gb')).toEqual([line]);
+    const spelled = ['--name', ' Depot\u00a0', ...DEPOT.slice(2), 'gb'];
+    expect(await create(...spelled)).toEqual([line]);
     const [other] = await create('--name', 'Gifts', '--type', 'donate', '--disabled');
     expect(other).toMatch(/^destination \d+ "Gifts" \(donate, disabled\)$/);
     expect(await list()).toEqual([line, other]);

@@ -8,6 +8,7 @@ import {
 import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
+import { normalForm } from '../../services/platform/text.ts';
 import { sent } from '../actions/context.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
@@ -95,9 +96,10 @@ export function destinationCommands(run: Run, print: Print): Command {
 }
 
 function requestOf(o: CreateOptions) {
+  const name = normalForm(o.name);
   return {
-    idempotencyKey: `admin:${createHash('sha256').update(o.name).digest('hex')}`,
-    name: o.name,
+    idempotencyKey: `admin:${createHash('sha256').update(name).digest('hex')}`,
+    name,
     type: TYPE.fromText(o.type),
     enabled: !o.disabled,
     address: {
