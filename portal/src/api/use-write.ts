@@ -126,6 +126,11 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
   const [state, setState] = useState<Pick<Write<I>, 'isPending' | 'error'>>(IDLE);
   const isSending = useRef(false);
   const last = useRef<Sending<I>>(undefined);
+  // The click that sends a write may also set the state that `done` and `onSuccess` read after the answer.
+  const newest = useRef(o);
+  useEffect(() => {
+    newest.current = o;
+  });
   // The form that made the change may be closed by then, so this uses nothing of it.
   const undo = async (former: Input<I>) => {
     await sendWrite(transport, method, { input: former, hasDialog: true });
@@ -138,8 +143,9 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
     try {
       const response = await sendWrite(transport, method, { input, hasDialog });
       onAnswer?.();
-      if (o.done !== undefined) notifyDone(o.done, former && (() => undo(former)));
-      if (isShown.current) o.onSuccess?.(response);
+      const { done, onSuccess } = newest.current;
+      if (done !== undefined) notifyDone(done, former && (() => undo(former)));
+      if (isShown.current) onSuccess?.(response);
       await cache.invalidateQueries();
       setState(IDLE);
     } catch (failure) {
