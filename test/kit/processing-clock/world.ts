@@ -6,32 +6,20 @@ import {
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DomainError } from '../../../services/platform/errors.ts';
-import { createLeaseWatch } from '../../../services/platform/lease-watch.ts';
-import { newSecret, signingKeyOf } from '../../../services/platform/outbound/signature.ts';
-import { createHttpCommerce } from '../../../services/returns/commerce/http/adapter.ts';
-import type { Answer, CommerceClient } from '../../../services/returns/commerce/http/client.ts';
-import {
-  createRequestWatch,
-  seeOpenRequests,
-} from '../../../services/returns/commerce/request-watch.ts';
+import { seeOpenRequests } from '../../../services/returns/commerce/request-watch.ts';
 import { settleEffect } from '../../../services/returns/commerce/settle.ts';
-import {
-  claimJobs,
-  type Job,
-  LEASE_MS,
-  PROCESSING,
-} from '../../../services/returns/processing/jobs.ts';
-import { runJob } from '../../../services/returns/processing/run.ts';
-import { takeOverJobs } from '../../../services/returns/processing/takeover.ts';
+import { type Job, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import {
   actor,
-  destinations,
-  onlyProvider,
+  effectKey,
+  newReturn,
+  newShop,
   reload,
   requestProcessing,
 } from '../services/processing.ts';
 import { changeDeps } from '../services/return-stores.ts';
 import type { Clocks } from './clocks.ts';
+import { ANSWERED, answerOf, type Sent, Worker } from './worker.ts';
 
 /** The adapter waits so long for an answer. Seconds. */
 const TIMEOUT_S = 8;
@@ -39,165 +27,68 @@ const TIMEOUT_S = 8;
 const BEGINS_WITHIN_S = 30;
 const ENDS_WITHIN_S = 60;
 
-/** A request for an effect on its way to the platform. */
-interface Sent {
+interface Submitted {
+  readonly of: Return;
   readonly key: string;
-  readonly amount: string;
-  readonly currency: string;
-  readonly signedS: number;
-  state: 'on its way' | 'begun' | 'made' | 'rejected';
 }
 
-const never = new AbortController().signal;
-const ANSWERED = { retryAfter: undefined, date: undefined };
-
-/** One worker, which runs until it has nothing to do, waits for an answer, or is frozen. */
-export class Worker {
-  readonly #world: World;
-  readonly watch = createRequestWatch();
-  readonly #leases = createLeaseWatch(LEASE_MS);
-  /** Number of steps until it freezes. */
-  freezeIn = Number.POSITIVE_INFINITY;
-  thaw: (() => void) | undefined;
-  answer: ((answer: Answer | Error) => void) | undefined;
-  sent: Sent | undefined;
-  job: Job | undefined;
-  #isRunning = false;
-  #failure: unknown;
-  #stopped = Promise.withResolvers<void>();
-
-  constructor(world: World) {
-    this.#world = world;
-  }
-
-  async turn(): Promise<void> {
-    if (this.#isRunning) return;
-    this.#isRunning = true;
-    await this.#untilStopped(() => {
-      this.#run()
-        .catch((error: unknown) => {
-          this.#failure = error;
-        })
-        .finally(() => {
-          this.#isRunning = false;
-          this.#stopped.resolve();
-        });
-    });
-  }
-
-  /** Continues after a freeze, or with an answer. */
-  async resume(how: 'thaw' | 'answer', answer: Answer | Error = new Error('lost')): Promise<void> {
-    const go = this[how];
-    if (!go) return;
-    this[how] = undefined;
-    await this.#untilStopped(() => go(answer));
-  }
-
-  async #untilStopped(begin: () => void): Promise<void> {
-    this.#stopped = Promise.withResolvers<void>();
-    begin();
-    await this.#stopped.promise;
-    if (this.#failure) throw this.#failure;
-  }
-
-  async #gate(): Promise<void> {
-    this.freezeIn -= 1;
-    if (this.freezeIn >= 0) return;
-    this.freezeIn = Number.POSITIVE_INFINITY;
-    const thawed = new Promise<void>((resolve) => {
-      this.thaw = resolve;
-    });
-    this.#stopped.resolve();
-    await thawed;
-  }
-
-  async #run(): Promise<void> {
-    const own = this.#gated(this.#world.pool);
-    await takeOverJobs(own, this.#leases);
-    const [job] = await claimJobs(own, 1);
-    this.job = job;
-    if (!job) return;
-    const commerce = createHttpCommerce({
-      client: { post: (request) => this.#post(request), close: async () => {} },
-      url: 'https://shop.example.com/',
-      keys: [signingKeyOf(newSecret())],
-      sandbox: false,
-    });
-    const frozen: typeof commerce = {
-      ...commerce,
-      create: async (request, signal) => {
-        await this.#gate();
-        return commerce.create(request, signal);
-      },
-    };
-    const deps = { ...changeDeps(own), destinations, watch: this.watch, retryBackoff: () => 0 };
-    await runJob({ ...deps, providers: onlyProvider(frozen) }, job, never);
-    this.job = undefined;
-  }
-
-  /** A worker that freezes in a transaction would only lose its locks after some time. So it freezes outside. */
-  #gated(target: pg.Pool): pg.Pool {
-    const act =
-      (name: 'query' | 'connect') =>
-      async (...args: unknown[]) => {
-        // The notification of the relay runs beside the job, so it does not freeze it.
-        if ((args[0] as pg.QueryConfig | undefined)?.name === 'outbox-notify')
-          return Reflect.apply(target[name], target, args);
-        await this.#gate();
-        const result: unknown = await Reflect.apply(target[name], target, args);
-        if (name === 'query') await this.#gate();
-        return result;
-      };
-    return new Proxy(target, {
-      get: (_, name) =>
-        name === 'query' || name === 'connect' ? act(name) : Reflect.get(target, name),
-    });
-  }
-
-  async #post({ headers, body }: Parameters<CommerceClient['post']>[0]): Promise<Answer> {
-    const { type, data } = JSON.parse(body);
-    if (type === 'effect.find') {
-      const found = this.#world.sent.find((one) => one.key === data.key && one.state === 'made');
-      await this.#gate();
-      return answerOf(found);
-    }
-    const { key, amount, currency } = data;
-    const signedS = Number(headers['webhook-timestamp']);
-    this.sent = { key, amount, currency, signedS, state: 'on its way' };
-    this.#world.sent.push(this.sent);
-    const answered = new Promise<Answer | Error>((resolve) => {
-      this.answer = resolve;
-    });
-    this.#stopped.resolve();
-    const answer = await answered;
-    await this.#gate();
-    if (answer instanceof Error) throw answer;
-    return answer;
-  }
-}
-
-function answerOf(made: Sent | undefined): Answer {
-  const effect = made && { id: 'R-1', amount: made.amount, currency: made.currency };
-  return { status: 200, body: JSON.stringify({ effect: effect ?? null }), ...ANSWERED };
+/** Submits a return, and requests its processing. */
+async function submitted(pool: pg.Pool, shopId: bigint): Promise<Submitted> {
+  const of = await newReturn(pool, shopId);
+  await requestProcessing(pool, of);
+  return { of, key: await effectKey(pool, of, 'refund') };
 }
 
 export class World {
-  readonly of: Return;
+  #submitted: Submitted;
   readonly #clocks: Clocks;
   readonly sent: Sent[] = [];
   readonly workers: Worker[] = [new Worker(this), new Worker(this)];
 
-  constructor(of: Return, clocks: Clocks) {
-    this.of = of;
+  constructor(first: Submitted, clocks: Clocks) {
+    this.#submitted = first;
     this.#clocks = clocks;
+  }
+
+  static async begin(clocks: Clocks): Promise<World> {
+    await clocks.mark();
+    return new World(await submitted(clocks.pool, await newShop(clocks.pool)), clocks);
+  }
+
+  get of(): Return {
+    return this.#submitted.of;
   }
 
   get pool(): pg.Pool {
     return this.#clocks.pool;
   }
 
+  hasLost({ returnId }: Job): boolean {
+    return returnId !== this.of.id;
+  }
+
+  /** The number of refunds of the return. */
   get made(): number {
-    return this.sent.filter(({ state }) => state === 'made').length;
+    return this.#madeOf(this.#submitted.key);
+  }
+
+  /** The largest number of refunds of one return, also of a lost one. */
+  get mostMade(): number {
+    return Math.max(0, ...this.sent.map(({ key }) => this.#madeOf(key)));
+  }
+
+  #madeOf(key: string): number {
+    return this.sent.filter((one) => one.key === key && one.state === 'made').length;
+  }
+
+  /**
+   * The database loses the return, and the shopper submits it again. A server that does not tell its timeline is only
+   * put in place while no process runs.
+   */
+  async rewind(tellsTimeline: boolean): Promise<void> {
+    await this.#clocks.rewind(tellsTimeline);
+    if (!tellsTimeline) this.workers.splice(0, 2, new Worker(this), new Worker(this));
+    this.#submitted = await submitted(this.pool, this.of.shopId);
   }
 
   async pass(seconds: number): Promise<void> {
