@@ -11,8 +11,8 @@ export const tokenBugs: readonly Bug[] = [
     name: 'token-refreshed-twice',
     promise: 'of several processes one refreshes a token',
     file: STORE,
-    find: 'and (refreshing_until is null or refreshing_until <= now())\n     returning',
-    replace: 'returning',
+    find: 'set refreshing_until = now() + $2',
+    replace: 'set refreshing_until = null::timestamptz + $2',
     tests: TOKENS,
   },
   {
