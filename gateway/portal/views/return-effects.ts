@@ -1,6 +1,10 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ReturnEffectSchema } from '../../../proto/gen/rms/portal/v1/return_pb.ts';
-import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type Return,
+  ReturnState,
+  UpsellPayment,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnCheck } from '../return-check.ts';
 
 /** What processing made at the commerce provider. */
@@ -37,7 +41,9 @@ export function processingEffects(ret: Return, check: ReturnCheck): string[] {
   const items = ret.exchanges.length;
   return [
     ...(items > 0 && ret.exchangeOrders.length === 0
-      ? [`An exchange order with ${items} ${items === 1 ? 'item' : 'items'} is placed.`]
+      ? [
+          `An exchange order with ${items} ${items === 1 ? 'item' : 'items'} is placed.${onTop(ret, amounts?.upsell)}`,
+        ]
       : []),
     ...(isPositive(amounts?.giftCard) && !ret.giftCardOrder
       ? [`A gift card of ${amounts?.giftCard} ${currency} is issued to the shopper.`]
@@ -49,6 +55,15 @@ export function processingEffects(ret: Return, check: ReturnCheck): string[] {
       : []),
     'The return is closed and archived. This cannot be undone.',
   ];
+}
+
+/** What the shopper pays for the exchange above the credit, and how; empty when nothing. */
+function onTop(ret: Return, upsell: string | undefined): string {
+  if (!isPositive(upsell)) return '';
+  const amount = `${upsell} ${ret.presentmentCurrency}`;
+  return ret.upsellPayment === UpsellPayment.PREPAID
+    ? ` The shopper has already paid ${amount} of it.`
+    : ` The shopper gets an invoice of ${amount} for it, which is not paid yet.`;
 }
 
 /** The instant refunds that the shopper keeps, which processing deducts. */

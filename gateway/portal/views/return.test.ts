@@ -2,8 +2,10 @@ import { create } from '@bufbuild/protobuf';
 import { describe, expect, test } from '@jest/globals';
 import {
   CustomerSchema,
+  ExchangeSchema,
   type Return,
   ReturnState,
+  UpsellPayment,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleReturn } from '../../../services/contract/sample-return.ts';
 import type { ReturnCheck } from '../return-check.ts';
@@ -52,6 +54,26 @@ describe('a return in the portal', () => {
       /^\d+\.\d\d [A-Z]{3} is refunded to the shopper's original payment method\.$/,
     );
     expect(sentences).toHaveLength(2);
+  });
+
+  test.each([
+    [
+      UpsellPayment.INVOICE,
+      'The shopper gets an invoice of 5.00 GBP for it, which is not paid yet.',
+    ],
+    [UpsellPayment.PREPAID, 'The shopper has already paid 5.00 GBP of it.'],
+  ])('says who pays what an exchange costs above the credit (%s)', (upsellPayment, text) => {
+    const ret = {
+      ...sampleReturn(1n),
+      upsellPayment,
+      exchanges: [create(ExchangeSchema)],
+      exchangeOrders: [],
+      presentmentCurrency: 'GBP',
+    };
+    const { presentmentTotals } = ret;
+    if (presentmentTotals) presentmentTotals.upsell = '5.00';
+    const [sentence] = processingEffects(ret, CHECK);
+    expect(sentence).toBe(`An exchange order with 1 item is placed. ${text}`);
   });
 
   test.each([ReturnState.CLOSED, ReturnState.REVIEW, ReturnState.CANCELLED])(

@@ -52,6 +52,12 @@ export function isUnanswered(error: unknown): boolean {
   return OURS.has(ConnectError.from(error).code);
 }
 
+/** Whether a call may have been rejected before its method. Such an error says nothing of an earlier try. */
+export function isBeforeMethod(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.ResourceExhausted || code === Code.Unauthenticated;
+}
+
 /** Turns an error of a call into a title and a text for the reader. */
 export function explain(error: unknown): Explanation {
   if (error instanceof NoAnswer) return explainNoAnswer(error);

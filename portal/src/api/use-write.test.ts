@@ -21,7 +21,12 @@ test('a read of an offline browser fails at once', () => {
 
 test('a repeat of a write without an answer has the same idempotency key', async () => {
   const keys: string[] = [];
-  const answers = [Code.Unavailable, Code.DeadlineExceeded, undefined, undefined];
+  const answers = [
+    ...[Code.Unavailable, Code.DeadlineExceeded],
+    // Rejected before the method: says nothing of the first try.
+    ...[Code.ResourceExhausted, Code.Unauthenticated],
+    ...[undefined, undefined],
+  ];
   const transport = createRouterTransport(({ rpc }) => {
     rpc(ReturnsService.method.addNote, ({ idempotencyKey }) => {
       keys.push(idempotencyKey);
@@ -38,10 +43,12 @@ test('a repeat of a write without an answer has the same idempotency key', async
   await expect(send('1')).rejects.toBeInstanceOf(NoAnswer);
   // Another return is another action.
   await expect(send('2')).rejects.toBeInstanceOf(NoAnswer);
+  await expect(send('1')).rejects.toMatchObject({ code: Code.ResourceExhausted });
+  await expect(send('1')).rejects.toMatchObject({ code: Code.Unauthenticated });
   await send('1');
   // After an answer the same note is a new action.
   await send('1');
-  expect(keys[2]).toBe(keys[0]);
+  expect(keys.slice(2, 5)).toEqual([keys[0], keys[0], keys[0]]);
   expect(new Set(keys).size).toBe(3);
 });
 

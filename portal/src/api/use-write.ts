@@ -11,7 +11,7 @@ import { useTransport } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { closeNotice, notifyDone, notifyFailure, notifySent } from '../parts/notify.ts';
-import { isUnanswered, NoAnswer, wasSent } from './errors.ts';
+import { isBeforeMethod, isUnanswered, NoAnswer, wasSent } from './errors.ts';
 
 /** The fields of a write. The key is made here, so that a repeat of a write without an answer has the same one. */
 type Input<I extends DescMessage> = MessageInitShape<I> & { readonly idempotencyKey?: never };
@@ -94,7 +94,7 @@ export async function sendWrite<I extends DescMessage, O extends DescMessage>(
     return message;
   } catch (error) {
     if (!isUnanswered(error)) {
-      forget();
+      if (!isBeforeMethod(error)) forget();
       throw error;
     }
     throw new NoAnswer(method, wasOffline && !navigator.onLine);

@@ -36,7 +36,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   refund: { title: 'Refund to the shopper', sum: true },
   return_credit_total: { title: 'Credit for the shopper' },
   exchange_total: { title: 'Exchange items', minus: true },
-  upsell: { title: 'Paid on top by the shopper' },
+  upsell: { title: 'For the shopper to pay on top' },
   gift_card: { title: 'Gift card for the rest', sum: true },
 };
 
