@@ -102,7 +102,9 @@ export function Unflag({ returnId, onClose }: ReturnDialogProps) {
 export function Cancel({ about, returnId, onClose }: ReturnDialogProps) {
   const [reason, setReason] = useState('');
   const { run, isPending, error } = useWrite(ReturnsService.method.cancelReturn, {
-    done: 'The return is cancelled.',
+    done: about.cancelsOrder
+      ? 'The exchange order is being cancelled, and the return after it.'
+      : 'The return is cancelled.',
     inline: true,
     onSuccess: onClose,
   });
