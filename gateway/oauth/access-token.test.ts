@@ -67,7 +67,7 @@ describe('access tokens', () => {
       currency: 'GBP',
     };
     const grantId: unknown = expect.any(String);
-    const ofGrant = { clientId: 'client', app: null, grantId, isReadOnly: false };
+    const ofGrant = { clientId: 'client', app: null, grantId, isReadOnly: false, selfName: null };
     expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', ...ofGrant });
 
     await addMember(db.pool, { shopId, email, role: 'analyst', by: TEST_AUTHOR });

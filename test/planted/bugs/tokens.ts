@@ -11,9 +11,9 @@ export const tokenBugs: readonly Bug[] = [
     name: 'token-refreshed-twice',
     promise: 'of several processes one refreshes a token',
     file: STORE,
-    find: 'set refreshing_until = now() + $2',
-    replace: 'set refreshing_until = null::timestamptz + $2',
-    tests: TOKENS,
+    find: 'refreshing_until is not distinct from $4::timestamptz and ',
+    replace: '$4::timestamptz is null or shop_id = $1 and ',
+    tests: ['services/returns/commerce/shopify-app/token-claims.test.ts'],
   },
   {
     name: 'refresh-token-kept',

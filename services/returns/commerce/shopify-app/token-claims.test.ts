@@ -10,6 +10,7 @@ import {
   startInstallBench,
   type TestStore,
 } from '../../../../test/kit/commerce/install-bench.ts';
+import { raced } from '../../../../test/kit/postgres/raced.ts';
 import { silent } from '../../../../test/kit/services/processing.ts';
 import { newKeyringText, parseKeyring } from '../../../platform/keyring.ts';
 import type { CommerceClient } from '../http/client.ts';
@@ -52,6 +53,19 @@ const setClaim = (until: string) =>
     [store.shopId],
   );
 const isValid = (token: string) => under.shopify.tokens.isValid(store.shopDomain, token);
+
+test('of processes that claim a token at the same time one refreshes it', async () => {
+  const { received } = under.shopify.receiver;
+  received.length = 0;
+  const text = 'select from shopify_tokens where shop_id = $1 for update';
+  const processes = [newProcess(), newProcess(), newProcess()];
+  // Each process has read that nobody refreshes the token, and waits to claim it.
+  const calls = processes.map((one) => () => one.of(store));
+  await raced(under.bench.db.pool, { text, values: [store.shopId] }, calls);
+  expect(received).toHaveLength(1);
+  const all = await Promise.all(processes.map((one) => one.of(store)));
+  expect(all.map(({ accessToken }) => isValid(accessToken))).toEqual([true, true, true]);
+});
 
 test.each([
   ['forward', '-'],
