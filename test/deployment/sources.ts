@@ -17,12 +17,12 @@ export function packages(): { readonly image: Set<string>; readonly checkout: Se
   return { image: new Set(image), checkout: new Set([...image, ...Object.keys(devDependencies)]) };
 }
 
-/** Sources below the folders, relative to the root. Optionally without those that `.dockerignore` leaves out. */
+/** Sources and data below the folders, relative to the root. Optionally without those that `.dockerignore` leaves out. */
 export function sourcesIn(
   folders: readonly string[],
   o: { readonly inImage: boolean },
 ): readonly string[] {
-  const patterns = folders.map((folder) => `${folder}/**/*.ts`);
+  const patterns = folders.map((folder) => `${folder}/**/*.{ts,json}`);
   // A folder of tests may have its own packages.
   const exclude = ['**/node_modules/**', ...(o.inImage ? leftOut() : [])];
   return globSync(patterns, { cwd: ROOT, exclude }).toSorted();

@@ -2,6 +2,7 @@ import type { Pool } from 'pg';
 import { parseExactJson } from '../../contract/exact-json.ts';
 import { isOutage } from '../../platform/outage.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, param, raw, sql } from '../../platform/sql.ts';
 import { within } from '../../platform/within.ts';
 import {
   type AdditionalDetails,
@@ -146,22 +147,6 @@ select ${COLUMNS} from commerce_ledger
 const ENTRY = `
 select ${COLUMNS} from commerce_ledger where shop_id = $1 and idempotency_key = $2 and kind = $3`;
 
-// A planned failure adds no entry. The prefix of the name shows the kind of the order to people.
-const PLACE = `
-with failed as (
-  update commerce_failures set remaining = remaining - 1
-   where shop_id = $1 and return_id = $3 and remaining > 0 returning kind as failure
-), placed as (
-  insert into commerce_ledger as ledger
-    (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details, due)
-  select $1::bigint, $2::text, $3::bigint, $4::text, $5::text, $6::numeric, $7::text, $8::json, $9::json,
-    $10::numeric
-   where not exists (select from failed)
-  on conflict (shop_id, idempotency_key) do update set calls = ledger.calls + 1
-  returning ${COLUMNS}
-)
-select * from failed full join placed on true`;
-
 const NAME_PREFIX = {
   exchange_order: '#EX',
   gift_card: '#GC',
@@ -171,24 +156,33 @@ const NAME_PREFIX = {
 } as const;
 
 async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> {
-  const { rows } = await db.query<EntryRow & { readonly failure: FailureKind | null }>({
-    name: 'commerce-place',
-    text: PLACE,
-    values: [
-      request.shopId,
-      request.key,
-      request.returnId,
-      request.kind,
-      `${NAME_PREFIX[request.kind]}${request.returnId}`,
-      request.amount,
-      request.currency,
-      JSON.stringify(goodsOf(request), (_key, value) =>
-        typeof value === 'bigint' ? String(value) : value,
-      ),
-      JSON.stringify(request.details),
-      request.kind === 'exchange_order' && isDue(request.funding) ? request.funding.due : '0',
-    ],
-  });
+  const { kind, amount, currency } = request;
+  const [shopId, returnId] = [param(request.shopId), param(request.returnId)];
+  const items = JSON.stringify(goodsOf(request), (_key, value) =>
+    typeof value === 'bigint' ? String(value) : value,
+  );
+  const due = kind === 'exchange_order' && isDue(request.funding) ? request.funding.due : '0';
+  // A planned failure adds no entry. The prefix of the name shows the kind of the order to people.
+  const { rows } = await db.query<EntryRow & { readonly failure: FailureKind | null }>(
+    named(
+      'commerce-place',
+      sql`
+with failed as (
+  update commerce_failures set remaining = remaining - 1
+   where shop_id = ${shopId} and return_id = ${returnId} and remaining > 0 returning kind as failure
+), placed as (
+  insert into commerce_ledger as ledger
+    (shop_id, idempotency_key, return_id, kind, name, amount, currency, items, additional_details, due)
+  select ${shopId}::bigint, ${request.key}::text, ${returnId}::bigint, ${kind}::text,
+    ${`${NAME_PREFIX[kind]}${request.returnId}`}::text, ${amount}::numeric, ${currency}::text, ${items}::json,
+    ${JSON.stringify(request.details)}::json, ${due}::numeric
+   where not exists (select from failed)
+  on conflict (shop_id, idempotency_key) do update set calls = ledger.calls + 1
+  returning ${raw(COLUMNS)}
+)
+select * from failed full join placed on true`,
+    ),
+  );
   const [row] = rows;
   if (!row) throw new Error('the ledger returned no row');
   const { failure } = row;

@@ -34,6 +34,7 @@ import {
 } from '../../platform/input.ts';
 import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { param, sql, unnamed } from '../../platform/sql.ts';
 import { lineItemNotFound } from '../errors.ts';
 import { pastTime } from '../past.ts';
 import { isOpenOrInReview } from '../return.ts';
@@ -130,23 +131,17 @@ async function insertLabel(tx: Queryable, current: Return, input: NewLabel): Pro
   const createdAt = input.createdAt ? pastTime('created_at', input.createdAt) : new Date();
   // Without a time, the label may be older than the call, and the carrier may have moved the parcel before the call.
   const isUnheard = !input.createdAt && input.status === LabelStatus.NEW;
+  const of = input.lineItemIds.length > 0 ? [...new Set(input.lineItemIds)] : lines;
+  const created = param(createdAt);
   const { rows } = await tx.query<{ id: bigint }>(
-    `insert into labels (shop_id, return_id, carrier, tracking_number, url, rate, status,
-                         line_item_ids, created_at, updated_at, heard_at)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9,
-             case when $10 then '-infinity' else date_trunc('second', $9::timestamptz) end) returning id`,
-    [
-      current.shopId,
-      current.id,
-      input.carrier,
-      input.trackingNumber,
-      input.url,
-      rateOf(input.rate, current.currency),
-      labelStatusText.toText(input.status),
-      input.lineItemIds.length > 0 ? [...new Set(input.lineItemIds)] : lines,
-      createdAt,
-      isUnheard,
-    ],
+    unnamed(sql`
+insert into labels (shop_id, return_id, carrier, tracking_number, url, rate, status, line_item_ids,
+                    created_at, updated_at, heard_at)
+values (${current.shopId}, ${current.id}, ${input.carrier}, ${input.trackingNumber}, ${input.url},
+        ${rateOf(input.rate, current.currency)}, ${labelStatusText.toText(input.status)}, ${of},
+        ${created}, ${created},
+        case when ${isUnheard} then '-infinity' else date_trunc('second', ${created}::timestamptz) end)
+returning id`),
   );
   if (!rows[0]) throw new Error('a label was not stored');
   return rows[0].id;
