@@ -20,7 +20,6 @@ import { Failing } from './failing.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
 import { MissedDeliveries } from './missed.tsx';
 import styles from './one.module.css';
-import { SendProgress } from './send-progress.tsx';
 import { useMissed } from './use-missed.ts';
 
 const RecentDeliveries = lazyPart(
@@ -33,6 +32,8 @@ const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
 const ResendMissed = lazyPart(async () => (await import('./resend-missed.tsx')).ResendMissed);
+
+const SendProgress = lazyPart(async () => (await import('./send-progress.tsx')).SendProgress, 2);
 
 const TestNotice = lazyPart(async () => (await import('./test-notice.tsx')).TestNotice, 2);
 
