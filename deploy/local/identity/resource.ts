@@ -20,12 +20,14 @@ export function resourceRoutes(resource: string): Router {
     }
     next();
   });
-  router.post('/oauth/token', tokenResource(resource));
+  // Not a route, because a router itself answers OPTIONS of its routes, and browsers ask oidc-provider with it.
+  router.use('/oauth/token', tokenResource(resource));
   return router;
 }
 
 function tokenResource(resource: string): RequestHandler {
   return async (req, res, next) => {
+    if (req.method !== 'POST') return next();
     await bodyArrived(req);
     if (namesOnly(req, { resource })) return next();
     const error_description = `the only resource is ${resource}`;
