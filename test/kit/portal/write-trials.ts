@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
+import { until } from '../until.ts';
 import type { WriteStage } from './write-stage.ts';
 
 type Open = (page: Page, stage: WriteStage) => Promise<unknown>;
@@ -55,7 +56,7 @@ const text = () => `Trial ${randomUUID()}`;
 
 /** The page that follows the end of the session. */
 const signedOut = (page: Page) =>
-  page.waitForURL((address) => !/^\/portal\/(?:returns|sessions)/.test(address.pathname));
+  until(async () => !/^\/portal\/(?:returns|sessions)/.test(new URL(page.url()).pathname));
 
 /** How the owner makes each write, by the name of the method. A later one may need what an earlier one made. */
 export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
