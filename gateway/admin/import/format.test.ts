@@ -45,8 +45,8 @@ describe('the encoding of a file', () => {
     ['UTF-16BE', utf16(TEXT).swap16(), 'UTF-16BE', undefined],
     ['Windows-1252', windows(TEXT), 'WINDOWS-1252', 'windows-1252'],
   ])('%s is read, and named', async (_, bytes, how, encoding) => {
-    const { how: told, rows } = await read(bytes, { ...(encoding && { encoding }) });
-    expect(told).toBe(`${how}, separated by commas`);
+    const { how: description, rows } = await read(bytes, { ...(encoding && { encoding }) });
+    expect(description).toBe(`${how}, separated by commas`);
     expect(rows).toMatchObject([
       { InvoiceNo: 'A', Description: 'Caf\u00e9 \u20ac5', Country: 'C\u00f4te', line: 2 },
       { InvoiceNo: 'B', line: 3 },

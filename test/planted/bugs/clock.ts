@@ -35,7 +35,7 @@ export const clockBugs: readonly Bug[] = [
     tests: ['services/returns/commerce/check/checks.test.ts'],
   },
   {
-    name: 'late-request-signed-anew',
+    name: 'late-request-signed-again',
     promise: 'a request is signed with the time before it was recorded',
     file: 'services/returns/commerce/http/adapter.ts',
     find: 'new Date(request.recordedAtMs ?? Date.now())',
