@@ -111,6 +111,11 @@ describe('revision 2026-07-28', () => {
     expect(response.body.error.code).toBe(-32020);
   });
 
+  test.each(['initialize', 'ping'])('has no method %s, whatever its parameters', async (method) => {
+    const { status, body } = await send(method, { protocolVersion: 5, name: {} });
+    expect([status, body.error.code]).toEqual([404, -32601]);
+  });
+
   test('a call needs no handshake, and its response contains the name of the server', async () => {
     const params = { name: 'get_shop_context', arguments: {} };
     const response = await send('tools/call', params, { 'mcp-name': 'get_shop_context' });

@@ -13,6 +13,7 @@ import type { BodyBounds } from '../http/receive-body.ts';
 import { receiveBody } from '../http/receive-body.ts';
 import type { HttpResponse } from '../http/respond.ts';
 import { type Issue, plainProblemOf } from './problems.ts';
+import type { MessageKind } from './protocol.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
 
 /** Maximum body size after decompression. A call may contain thirty notes of maximum length. Bytes. */
@@ -186,6 +187,9 @@ const REQUESTS: ReadonlyMap<unknown, keyof typeof specTypeSchemas> = new Map([
   ['resources/read', 'ReadResourceRequest'],
 ]);
 
+/** Methods that the revision 2026-07-28 does not have. */
+const REMOVED: ReadonlySet<string | undefined> = new Set(['initialize', 'ping']);
+
 /** The schemas of values in `_meta`, which the revision 2026-07-28 requires in each request. */
 const META: readonly (readonly [string, keyof typeof specTypeSchemas])[] = [
   [CLIENT_INFO_META_KEY, 'Implementation'],
@@ -197,11 +201,14 @@ const RULED_META: ReadonlySet<string> = new Set(['progressToken', RELATED_TASK_M
 
 /**
  * Returns the error response to a request whose parameters break the rules of the protocol. Without it, the MCP library
- * would respond with the issues of its schemas, and with the code of an internal error.
+ * would respond with the issues of its schemas, and with the code of an internal error. A method that the revision of
+ * the message does not have is unknown, whatever its parameters are.
  */
-export function parametersError(message: object): HttpResponse | undefined {
-  const name = REQUESTS.get(methodOf(message));
+export function parametersError(message: object, kind: MessageKind): HttpResponse | undefined {
+  const method = methodOf(message);
+  const name = REQUESTS.get(method);
   if (name === undefined || !('id' in message)) return undefined;
+  if (kind === 'modern' && REMOVED.has(method)) return undefined;
   const [params] = partsOf(message);
   const meta = objectOf(params._meta);
   const envelope = META.filter(([key]) => Object.hasOwn(meta, key)).flatMap(([key, schema]) =>

@@ -22,6 +22,7 @@ export interface ParsedRequest {
   readonly headers: IncomingHttpHeaders;
   readonly url: string;
   readonly message: object;
+  readonly kind: MessageKind;
   /** Creates the MCP server for this request. */
   server(): Server;
   /** Aborted when the client disconnects. */
@@ -57,7 +58,7 @@ export function createProtocol(logger: Logger): Protocol {
   return {
     async handle(parsed) {
       if (parsed.signal.aborted) throw new ClientGone();
-      if (isLegacy(parsed)) return handleLegacy(parsed);
+      if (parsed.kind === 'legacy') return handleLegacy(parsed);
       const { url, message, signal } = parsed;
       const headers = headersForLibrary(parsed.headers);
       const request = new Request(url, { method: 'POST', headers, signal });
@@ -68,8 +69,10 @@ export function createProtocol(logger: Logger): Protocol {
   };
 }
 
-/** Whether the message belongs to the revisions up to 2025-11-25. The library classifies it. */
-function isLegacy({ headers, message }: ParsedRequest): boolean {
+/** `legacy`: revisions up to 2025-11-25. `modern`: 2026-07-28. `reject`: neither, and the MCP library says why. */
+export type MessageKind = ReturnType<typeof classifyInboundRequest>['kind'];
+
+export function kindOf(headers: IncomingHttpHeaders, message: object): MessageKind {
   const header = (name: string) => {
     const value = headers[name];
     return typeof value === 'string' ? value : undefined;
@@ -84,7 +87,7 @@ function isLegacy({ headers, message }: ParsedRequest): boolean {
     ...(method !== undefined && { mcpMethodHeader: method }),
     ...(name !== undefined && { mcpNameHeader: name }),
   });
-  return kind === 'legacy';
+  return kind;
 }
 
 /**

@@ -31,7 +31,7 @@ import { forwardResponse } from './forward-response.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
 import { parametersError, readMessage, removeInvalidArguments } from './message.ts';
 import { createOriginRules } from './origins.ts';
-import { createProtocol, type Protocol } from './protocol.ts';
+import { createProtocol, kindOf, type Protocol } from './protocol.ts';
 import { createRequestGuard, type RequestGuard } from './request-guard.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
@@ -188,7 +188,8 @@ async function handle(
   progress.id = idOf(read.message);
   if (exchange) exchange.operation = read.operation;
   const { message, invalidArguments } = removeInvalidArguments(read.message);
-  const rejection = parametersError(message) ?? (await guard.countToolCall(message, user));
+  const kind = kindOf(req.headers, message);
+  const rejection = parametersError(message, kind) ?? (await guard.countToolCall(message, user));
   if (rejection) return rejection;
   // Nothing depends on the name, so a call does not fail because of it.
   await rememberClientName(parts.pool, user, message).catch((err) =>
@@ -206,6 +207,7 @@ async function handle(
     url: `${parts.publicUrl}/mcp`,
     headers: req.headers,
     message,
+    kind,
     server: () =>
       createServer(parts.server, { context, requestId, source, invalidArguments, work }),
     signal: end,
