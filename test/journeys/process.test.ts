@@ -70,10 +70,22 @@ async function closed(fixture: string, json?: object) {
   return { ref, body, ledger: await ledgerOf(ref.id) };
 }
 
+/** How long requests may exceed the slots of an operation, and how long overload lasts at least. Milliseconds. */
+const BURST_MS = 1_000;
+
 test('some hundred concurrent requests are not rejected as overload', async () => {
   const list = { path: '/api/2026-10/webhooks' };
-  const answers = await Promise.all(Array.from({ length: 150 }, () => journey.send(list)));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  const statuses = await until(
+    async () => {
+      const start = performance.now();
+      const answers = await Promise.all(Array.from({ length: 150 }, () => journey.send(list)));
+      const all = new Set(answers.map(({ status }) => status));
+      // On a slow machine the requests may take longer than a burst (1 s). Then they are overload, and this tries again.
+      return (performance.now() - start < BURST_MS || !all.has(503)) && all;
+    },
+    { everyMs: 2 * BURST_MS, withinMs: 60_000 },
+  );
+  expect(statuses).toEqual(new Set([200]));
 });
 
 describe('processing fulfils the remaining outcomes', () => {

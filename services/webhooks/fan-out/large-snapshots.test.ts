@@ -9,6 +9,7 @@ import {
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
+import { createInProcessBus } from '../../platform/bus/in-process.ts';
 import { type RunningServer, startGrpcServer } from '../../platform/grpc/server.ts';
 import { LOCK_SPACE } from './shop-locks.ts';
 
@@ -19,10 +20,18 @@ const SNAPSHOT_BYTES = 3 * 1024 * 1024;
 let webhooks: WebhooksUnderTest;
 let returns: RunningServer;
 let receiver: Receiver;
-/** The snapshots that webhooks has read, and what it had stored before each read. */
-let reads: object[];
-/** The number of a read that fails. */
+/** The snapshots that webhooks has read, and what it had stored before each read. Without reads of failed tries. */
+let reads: Read[];
+/** The reads of tries that failed. On a slow machine a transaction may fail, and its snapshots are read again. */
+let readsOfFailed: Read[];
+/** The revision whose first read fails. */
 let failing: number | undefined;
+
+interface Read {
+  readonly revision: number;
+  readonly deliveries?: number;
+  readonly shopLocks?: number;
+}
 
 beforeAll(async () => {
   receiver = await startReceiver();
@@ -32,7 +41,10 @@ beforeAll(async () => {
       router.service(ReturnsService, {
         async getSnapshot({ shopId, revision }) {
           reads.push({ revision: Number(revision), ...(await stored(shopId)) });
-          if (reads.length === failing) throw new ConnectError('too slow', Code.DeadlineExceeded);
+          if (Number(revision) === failing) {
+            failing = undefined;
+            throw new ConnectError('too slow', Code.DeadlineExceeded);
+          }
           const { snapshot } = sampleEvent('return.closed', shopId);
           if (!snapshot) throw new Error('sample events carry a snapshot');
           return { return: { ...snapshot, statusPageUrl: 'x'.repeat(SNAPSHOT_BYTES) } };
@@ -40,7 +52,10 @@ beforeAll(async () => {
       });
     },
   });
-  webhooks = await runWebhooks({ RETURNS_TARGET: `127.0.0.1:${returns.port}` });
+  webhooks = await runWebhooks({
+    RETURNS_TARGET: `127.0.0.1:${returns.port}`,
+    bus: createInProcessBus({ onFailure: setFailedApart }),
+  });
 });
 afterAll(async () => {
   await webhooks.stop();
@@ -48,9 +63,19 @@ afterAll(async () => {
   await receiver.stop();
 });
 beforeEach(() => {
-  [reads, failing] = [[], undefined];
+  [reads, readsOfFailed, failing] = [[], [], undefined];
   receiver.received.length = 0;
 });
+
+/** Moves the reads of the part that failed: those since the last commit. */
+function setFailedApart(): void {
+  const committed = reads.at(-1)?.deliveries;
+  const { failed = [], done = [] } = Object.groupBy(reads, ({ deliveries }) =>
+    deliveries === committed ? 'failed' : 'done',
+  );
+  readsOfFailed.push(...failed);
+  reads = done;
+}
 
 async function stored(shopId: bigint) {
   const { rows } = await webhooks.db.pool.query<{ deliveries: number; shopLocks: number }>(
@@ -95,6 +120,7 @@ describe('large snapshots of one return', () => {
     failing = 5;
     await publishAll();
     // The first part was committed. Only the second one is read again.
-    expect(reads).toEqual(readsOf(1, 2, 3, 4, 5, 4, 5, 6, 7, 8, 9, 10));
+    expect(readsOfFailed).toEqual(expect.arrayContaining(readsOf(4, 5)));
+    expect(reads).toEqual(readsOf(1, 2, 3, 4, 5, 6, 7, 8, 9, 10));
   });
 });

@@ -37,9 +37,22 @@ const TOO_LATE_MS = 8_500;
 
 type Effects = ReturnType<typeof effectsIn>;
 
+/** Returns a function that resolves when it was called a second time with the key. */
+function waitsForRepeats(): (key: string) => Promise<void> {
+  const calls = new Map<string, PromiseWithResolvers<void>>();
+  return (key) => {
+    const first = calls.get(key);
+    first?.resolve();
+    const call = first ?? Promise.withResolvers<void>();
+    calls.set(key, call);
+    return call.promise;
+  };
+}
+
 /** The effects of an endpoint, in memory. */
 function effectsIn(is: Is) {
   const effects = new Map<string, Made>();
+  const untilRepeated = waitsForRepeats();
   let count = 0;
 
   const make = (kind: string, { amount, currency, due }: Data): Made => {
@@ -65,7 +78,7 @@ function effectsIn(is: Is) {
       if (!is('compares the request with the key') || !isOther) return known;
     }
     const made = make(kind, data);
-    if (is('stores a key after the effect')) await sleep(20);
+    if (is('stores a key after the effect')) await untilRepeated(name);
     effects.set(name, made);
     return made;
   };

@@ -63,7 +63,7 @@ export async function runWebhooks(
   o: Partial<WebhooksOptions> & { db?: TestDatabase } = {},
 ): Promise<WebhooksUnderTest> {
   const db = o.db ?? (await createTestDatabase('webhooks'));
-  const bus = createInProcessBus();
+  const bus = o.bus ?? createInProcessBus();
   const running = await startWebhooks({
     ...webhooksSettings(db.url),
     bus,

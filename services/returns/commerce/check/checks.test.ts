@@ -23,6 +23,11 @@ interface Asking {
 
 const ORDER = { id: 445n, name: '#1001', mustBeFound: true };
 
+/** Faults of an endpoint that waits for concurrent requests, so that the other checks would never end. */
+const FOUND_ONLY_BY: Partial<Record<Fault, Check>> = {
+  'stores a key after the effect': Check.CONCURRENCY,
+};
+
 /** What is wrong with an endpoint, by the titles of the questions. */
 async function asked(
   fault: Fault | undefined,
@@ -67,7 +72,8 @@ describe('the check of an endpoint', () => {
   test.each(FAULTS.filter((fault) => fault !== 'answers too late'))(
     'finds an endpoint that %s',
     async (fault) => {
-      expect(await failed(fault)).not.toEqual([]);
+      const only = FOUND_ONLY_BY[fault];
+      expect(await failed(fault, only === undefined ? {} : { only })).not.toEqual([]);
     },
     60_000,
   );
