@@ -20,7 +20,24 @@ export interface EndpointOptions {
 export interface PlatformOrder {
   readonly id: number;
   readonly name: string;
-  readonly lines: readonly { readonly line_item_id: number; readonly returnable: number }[];
+  readonly lines: readonly {
+    readonly line_item_id: number;
+    readonly returnable: number;
+    readonly left?: Left | undefined;
+  }[];
+}
+
+/** What is left of an order line. */
+interface Left {
+  readonly units: number;
+  readonly total: { readonly shop: string; readonly presentment: string };
+}
+
+/** The units of a line of a restock or refund. A refund has amounts, of which `shipping` is not for the goods. */
+interface Refunded {
+  readonly quantity: number;
+  readonly refund?: string;
+  readonly shipping?: string;
 }
 
 interface Data {
@@ -37,7 +54,7 @@ interface Data {
   readonly currency?: string;
   /** What the shopper must still pay of an exchange order. */
   readonly due?: string;
-  readonly lines?: readonly { readonly line_item_id: number; readonly quantity: number }[];
+  readonly lines?: readonly (Refunded & { readonly line_item_id: number })[];
   /** The period and page of `effect.list`. The times are in UTC, so that their texts are in order. */
   readonly from?: string;
   readonly to?: string;
@@ -151,7 +168,7 @@ function answerTo(
   return [200, { effect: shown(made) }];
 }
 
-/** The order with the units that were not refunded. */
+/** The order with the units, and with what was paid for goods, that were not refunded. */
 function refunded(
   order: PlatformOrder,
   ledger: Ledger,
@@ -165,9 +182,46 @@ function refunded(
   const lines = order.lines.map((line) => {
     const refunds = units.filter((one) => one.line_item_id === line.line_item_id);
     const count = refunds.reduce((sum, { quantity }) => sum + quantity, 0);
-    return { ...line, returnable: Math.max(0, line.returnable - count) };
+    const returnable = Math.max(0, line.returnable - count);
+    return { ...line, returnable, ...(line.left && { left: refunds.reduce(lowered, line.left) }) };
   });
   return { ...order, lines };
+}
+
+/**
+ * Lowers what is left by a refund of goods. The refund is in the currency that the shopper paid in, so the total in
+ * the shop's currency loses the same share.
+ */
+function lowered(
+  { units, total }: Left,
+  { quantity, refund = '0', shipping = '0' }: Refunded,
+): Left {
+  const before = minor(total.presentment);
+  const after = before - minor(refund) + minor(shipping);
+  const rest = after > 0n ? after : 0n;
+  const shop = before === 0n ? minor(total.shop) : (minor(total.shop) * rest) / before;
+  return {
+    units: Math.max(0, units - quantity),
+    total: {
+      shop: decimal(shop, total.shop),
+      presentment: decimal(rest, total.presentment),
+    },
+  };
+}
+
+/** Parses an amount. All currencies get four decimals, because floating point loses cents. */
+function minor(amount: string): bigint {
+  const [units, fraction = ''] = amount.split('.');
+  return BigInt(`${units}${fraction.padEnd(4, '0')}`);
+}
+
+/** Formats an amount with as many decimals as another amount of its currency has. Rounds up. */
+function decimal(value: bigint, like: string): string {
+  const { length } = like.split('.')[1] ?? '';
+  const unit = 10n ** BigInt(4 - length);
+  const text = String((value + unit - 1n) / unit).padStart(length + 1, '0');
+  const at = text.length - length;
+  return length === 0 ? text : `${text.slice(0, at)}.${text.slice(at)}`;
 }
 
 function problemOf(

@@ -48,6 +48,8 @@ export interface ReturnedLine {
   readonly quantity: number;
   /** The amount that is refunded for the line, including shipping. Decimal text in the currency of the request. */
   readonly refund: string;
+  /** The shipping in {@link refund}, with its tax. Decimal text in the currency of the request. */
+  readonly shipping: string;
 }
 
 /** Whether effects of this kind have a number as id, and a name. Exchange orders and gift cards have both. */

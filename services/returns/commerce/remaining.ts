@@ -79,15 +79,19 @@ function lineLeft(line: FoundLine, currencies: Currencies, elsewhere: Elsewhere)
   const unitsHere = unitsOf(here);
   const unitsThere = Math.max(0, line.quantity - line.left.units - madeThere.units);
   const unitsLeft = Math.max(0, line.quantity - unitsThere - unitsHere);
+  const there = inBoth((of) => {
+    const [paid, total] = [line.paid[of], line.left.totals?.[of]];
+    return total === undefined
+      ? shareOf({ units: line.quantity, value: paid }, unitsThere)
+      : partOf(paid, netOf(paid) - total - madeThere.value[of]);
+  });
+  // Providers refund in the presentment currency. A difference in the shop's currency alone is rounding.
+  const isRounding = line.left.totals !== undefined && netOf(there.presentment) === 0n;
   const side = (of: keyof Both<unknown>): LineValue => {
     const paid = line.paid[of];
     const whole = { units: line.quantity, value: paid };
-    const total = line.left.totals?.[of];
-    const there =
-      total === undefined
-        ? shareOf(whole, unitsThere)
-        : partOf(paid, netOf(paid) - total - madeThere.value[of]);
-    return minus(minus(paid, there), sumOf(here, { of, currencies, whole }));
+    const gone = isRounding ? ZERO_VALUE : there[of];
+    return minus(minus(paid, gone), sumOf(here, { of, currencies, whole }));
   };
   return {
     ...line,

@@ -4,6 +4,7 @@ import {
   claimOne,
   endLeases,
   exchangeWith,
+  newLine,
   newReturn,
   newShop,
   onlyProvider,
@@ -34,6 +35,18 @@ test('a prepared job has what the provider needs, and no line items, because 24 
   expect(details.lineItems).toEqual([]);
   expect(details).toMatchObject({ id: of.id, order: of.order, exchanges: of.exchanges });
   expect(steps.map(({ kind }) => kind)).toEqual(['exchange_order', 'refund']);
+});
+
+test('a prepared refund says which part of a line is shipping, because a refund of shipping does not lower what is left of the line', async () => {
+  const amount = (value: string) => ({ shop: value, presentment: value });
+  const goods = { price: amount('10.00'), refundItem: amount('10.00') };
+  const shipping = { refundShipping: amount('2.50'), refundShippingTax: amount('0.50') };
+  const lines = [{ ...newLine(), ...goods, ...shipping }];
+  const of = await newReturn(db.pool, await newShop(db.pool), { lines });
+  await requestProcessing(db.pool, of);
+  const deps = { ...changeDeps(db.pool), providers: anyProvider() };
+  const prepared = await prepare(deps, await claimOne(db.pool));
+  expect(prepared.lines).toMatchObject([{ refund: '12.50', shipping: '2.50' }]);
 });
 
 test('a worker whose job was taken over prepares nothing', async () => {

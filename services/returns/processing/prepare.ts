@@ -119,5 +119,6 @@ async function requirePayable(tx: Queryable, job: Job, locked: LockedReturn): Pr
 
 function returnedLine(line: LineItem): ReturnedLine {
   const { providerLineItemId, sku, quantity } = line;
-  return { providerLineItemId, sku, quantity, refund: line.presentmentAmounts?.refund ?? '0' };
+  const { refund = '0', refundShipping: shipping = '0' } = line.presentmentAmounts ?? {};
+  return { providerLineItemId, sku, quantity, refund, shipping };
 }

@@ -137,6 +137,22 @@ describe('several returns of one order line', () => {
     expect(rest).toMatchObject({ lineItems: [{ quantity: 2 }], totals: { refund: '13.34' } });
   });
 
+  test("lose nothing by a total of the provider that is rounded in the shop's currency", async () => {
+    const { return: first } = await units(1);
+    await requestProcessing(db.pool, first);
+    await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+    const left = { units: 2, totals: { shop: 1_333n, presentment: 2_067n } };
+    const lines = three.lines.map((line) => ({ ...line, returnable: 2, left }));
+    const { return: rest } = await submit(
+      {},
+      withOrder(async () => ({ ...three, lines })),
+    );
+    expect(rest).toMatchObject({
+      totals: { refund: '13.34' },
+      presentmentTotals: { refund: '2067' },
+    });
+  });
+
   test('refund at most what is left of the shipping', async () => {
     const shipping = (amount: string) => ({
       refundShipping: { shop: amount, presentment: '310' },

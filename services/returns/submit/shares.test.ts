@@ -59,6 +59,8 @@ const orderIn = (shop: fc.Arbitrary<string>, presentment: fc.Arbitrary<string>) 
       currencies: fc.constant(currencies),
       /** Whether the shop shows prices with tax. */
       taxIncluded: fc.boolean(),
+      /** Whether the endpoint answers what is left of the lines. */
+      saysLeft: fc.boolean(),
       lines: fc.array(lineOf(currencies.shop === currencies.presentment), {
         minLength: 1,
         maxLength: 3,
@@ -85,7 +87,10 @@ interface Platform {
 }
 
 /** The order as a merchant's endpoint answers it. */
-function answered(id: number, { currencies, taxIncluded, lines }: AnOrder): AnsweredOrder {
+function answered(
+  id: number,
+  { currencies, taxIncluded, saysLeft, lines }: AnOrder,
+): AnsweredOrder {
   return {
     id,
     name: `#${id}`,
@@ -99,6 +104,7 @@ function answered(id: number, { currencies, taxIncluded, lines }: AnOrder): Answ
         title: `Line ${n}`,
         quantity,
         returnable: quantity,
+        ...(saysLeft && { left: { units: quantity, total: both((side) => of[side].total) } }),
         paid: {
           total: both((side) => of[side].total),
           discount: both((side) => of[side].discount),

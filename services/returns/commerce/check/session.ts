@@ -116,7 +116,7 @@ export function openSession(target: CheckTarget): CheckSession {
     const asked = { ...about(key), amount, currency: target.currency };
     if (kind === 'refund') {
       const line = { line_item_id: 1, sku: 'CHECK', quantity: 1, refund: asked.amount };
-      return { ...asked, lines: [line] };
+      return { ...asked, lines: [{ ...line, shipping: amountOf('0', target.currency, '0') }] };
     }
     if (kind === 'gift_card') return { ...asked, details: {} };
     const variant = { product_id: 1, variant_id: 1, sku: 'CHECK', title: 'Check' };

@@ -43,7 +43,13 @@ describe('a request', () => {
     answering(200, { effect });
     const item = { productId: 1n, variantId: 2n, sku: 'S', title: 'Hat' };
     const amounts = { price: '12.50', discount: '0', tax: '0' };
-    const line = { providerLineItemId: 3n, sku: 'S', quantity: 1, refund: '12.50' };
+    const line = {
+      providerLineItemId: 3n,
+      sku: 'S',
+      quantity: 1,
+      refund: '12.50',
+      shipping: '2.50',
+    };
     const goods = { ...line, lineItemId: 1n, variantId: 2n, locationId: 0n };
     const asked = {
       exchange_order: request('exchange_order', {

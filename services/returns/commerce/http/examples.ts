@@ -64,6 +64,7 @@ const DATA: { readonly [T in RequestType]: RequestData<T> } = {
       sku,
       quantity: 1,
       refund: '45.00',
+      shipping: '3.00',
     })),
   },
   'inventory.restock': {

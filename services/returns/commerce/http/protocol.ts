@@ -83,6 +83,9 @@ const returnedLine = z.strictObject({
   sku: z.string().describe('Stock keeping unit; empty when unknown'),
   quantity: z.int().min(1).describe('Returned units'),
   refund: amount.describe('What this line contributes to the return before fees and credits'),
+  shipping: amount.describe(
+    'The shipping in `refund`, with its tax. It lowers no `left` of a line',
+  ),
 });
 
 const exchangeOrder = z.strictObject({

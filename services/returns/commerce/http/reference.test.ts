@@ -43,6 +43,24 @@ const ORDER = {
 
 const commerceAt = (url: string) => createHttpCommerce({ client, url, keys, sandbox: false });
 
+/** An order of three mugs, with totals. */
+const WITH_TOTALS = {
+  ...ORDER,
+  id: 446,
+  name: '#1003',
+  lines: [
+    {
+      ...ORDER.lines[0],
+      line_item_id: 9002,
+      quantity: 3,
+      returnable: 3,
+      unit_price: undefined,
+      paid: { total: { shop: '20.00', presentment: '3100' } },
+      left: { units: 3, total: { shop: '20.00', presentment: '3100' } },
+    },
+  ],
+};
+
 describe('an endpoint like the reference', () => {
   test('begins no work on a request that was recorded 45 s ago', async () => {
     const about = request('refund');
@@ -61,7 +79,7 @@ describe('an endpoint like the reference', () => {
     server = createEndpoint({
       secrets: [newSecret(), secret],
       ledger,
-      orders: [ORDER],
+      orders: [ORDER, WITH_TOTALS],
     }).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const address = server.address();
@@ -99,6 +117,30 @@ describe('an endpoint like the reference', () => {
       ],
     });
     expect(await find('#1002')).toBeUndefined();
+  });
+
+  test('lowers what is left of a line by refunds of goods, and not by their shipping', async () => {
+    const line = { providerLineItemId: 9002n, sku: 'MUG-1', shipping: '310' };
+    const left = async () => {
+      const found = await commerceAt(url).lookUp?.({ shopId: 7n, name: '#1003' }, never);
+      return found?.lines.map(({ returnable, left: { units, totals } }) => [
+        [returnable, units],
+        totals,
+      ]);
+    };
+    const refund = (quantity: number, paid: string) =>
+      commerceAt(url).create(
+        request('refund', {
+          providerOrderId: 446n,
+          currency: 'JPY',
+          lines: [{ ...line, quantity, refund: paid }],
+        }),
+        never,
+      );
+    await refund(1, '1343');
+    expect(await left()).toEqual([[[2, 2], { shop: 1_334n, presentment: 2_067n }]]);
+    await refund(2, '2377');
+    expect(await left()).toEqual([[[0, 0], { shop: 0n, presentment: 0n }]]);
   });
 
   test('confirms what the shopper must still pay of an exchange order', async () => {

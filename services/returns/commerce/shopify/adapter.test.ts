@@ -140,7 +140,11 @@ describe('a refund', () => {
     ['an order that does not exist', { providerOrderId: 446n }],
     [
       'more units than were bought',
-      { lines: [{ providerLineItemId: 9001n, sku: 'MUG-1', quantity: 3, refund: '1' }] },
+      {
+        lines: [
+          { providerLineItemId: 9001n, sku: 'MUG-1', quantity: 3, refund: '1', shipping: '0' },
+        ],
+      },
     ],
   ])('in %s is rejected for good reason, as final', async (_, more) => {
     expect(await failure(request('refund', more))).toMatchObject({ kind: 'final' });

@@ -73,7 +73,13 @@ export async function startShopifyBench(): Promise<ShopifyBench> {
 /** A request of 1240 yen for a return of the order #1001. */
 export function shopifyRequest(kind: EffectKind, more: Partial<EffectRequest> = {}): EffectRequest {
   const item = { productId: 1n, variantId: 9n, sku: 'HAT', title: 'Hat' };
-  const line = { providerLineItemId: 9001n, sku: 'MUG-1', quantity: 1, refund: '1240' };
+  const line = {
+    providerLineItemId: 9001n,
+    sku: 'MUG-1',
+    quantity: 1,
+    refund: '1240',
+    shipping: '0',
+  };
   return {
     kind,
     shopId: 7n,
