@@ -12,9 +12,9 @@ const BASE =
 const FIELDS =
   /@mantine\/core\/esm\/components\/(?:Combobox|Input|NativeSelect|Text(?:Input|area))/;
 
-/** Parts of the page itself, without those of dialogs, which are loaded when one opens. */
+/** Parts of the page itself, without those of dialogs, which are loaded when one opens, and of filters. */
 const PARTS =
-  /portal\/src\/(?:api|parts|session|words)(?!\/(?:dialog|form-modal|field-errors))|@mantine\/core\/esm\/components\/(?!Combobox|Input|NativeSelect|Text(?:Input|area))/;
+  /portal\/src\/(?:api|parts|session|words)(?!\/(?:dialog|filters|form-modal|field-errors))|@mantine\/core\/esm\/components\/(?!Combobox|Input|NativeSelect|Text(?:Input|area))/;
 
 /**
  * Writes the descriptors of the protos as text. As base64 they compress badly, because equal names begin at different

@@ -21,10 +21,16 @@ export function notFound(what: string): Error {
   return portalError(Code.NotFound, `This shop has no such ${what}.`);
 }
 
-/** An id that may be absent; 0 means all. */
-export function optionalId(text: string): bigint {
+/**
+ * The id of a filter, as a service gets it: 0 for an absent one, which means all.
+ *
+ * @throws ConnectError INVALID_ARGUMENT for an id that no object can have. It must not select everything.
+ */
+export function filterId(field: string, text: string | undefined): bigint {
+  if (text === undefined) return 0n;
   const id = BigInt(text);
-  return id < 0n || id > MAX_ID ? MAX_ID : id;
+  if (id < 1n || id > MAX_ID) throw invalid(field, 'must be the number of an object');
+  return id;
 }
 
 const MAX_KEY = 200;

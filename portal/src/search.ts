@@ -30,7 +30,39 @@ export function listOf(text: string | undefined): string[] {
   return text === undefined || text === '' ? [] : text.split(',');
 }
 
-/** An id in an address; 0 when it is not an id. A filter with 0 matches everything, and no object has this id. */
+/** The id of an object in an address; 0, which no object has, when it is not an id. */
 export function idOr0(text: string | undefined): string {
-  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? text : '0';
+  const isId = /^[1-9]\d{0,15}$/.test(text ?? '') && Number.isSafeInteger(Number(text));
+  return isId && text !== undefined ? text : '0';
+}
+
+/** The id of a filter in an address; undefined without it. A text that is no id becomes 0, which the service rejects. */
+export function filterId(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : idOr0(text);
+}
+
+const ID_FILTERS = ['return', 'replay', 'webhook', 'destination'] as const;
+const TIME_FILTERS = ['from', 'to'] as const;
+type FilterName = (typeof ID_FILTERS | typeof TIME_FILTERS)[number];
+
+export interface UnreadFilter {
+  readonly name: FilterName;
+  readonly text: string;
+}
+
+/**
+ * The first filter of an address that cannot be read, such as an order name instead of the id of a return. A page must
+ * neither show nor offer anything then: without the filter that would be everything.
+ *
+ * @param readTime reads the texts of `from` and `to`.
+ */
+export function unreadFilter(
+  search: { readonly [name in FilterName]?: string },
+  readTime: (text: string) => unknown,
+): UnreadFilter | undefined {
+  const isRead = (name: FilterName, text: string) =>
+    name === 'from' || name === 'to' ? readTime(text) : idOr0(text) !== '0';
+  return [...ID_FILTERS, ...TIME_FILTERS]
+    .map((name) => ({ name, text: search[name] ?? '' }))
+    .find(({ name, text }) => text !== '' && !isRead(name, text));
 }

@@ -84,6 +84,45 @@ test('the states of deliveries begin with what was not received, and an empty li
   expect(await again.count()).toBe(0);
 });
 
+test('a filter that cannot be read shows nothing, offers nothing, and says what to type', async () => {
+  const { page } = owner;
+  // What was cut off in the tests before is not a problem of these pages.
+  owner.problems();
+  const title = page.getByRole('heading', { name: 'is not the number of a return' });
+  await owner.open('/audit-log');
+  const exports = page.getByRole('button', { name: 'Export' });
+  await exports.waitFor();
+  await page.getByRole('searchbox', { name: 'Return' }).fill('#1001');
+  await title.waitFor();
+  expect(await exports.count()).toBe(0);
+  await owner.open('/deliveries?return=%231001');
+  await title.waitFor();
+  expect(await page.locator('main tbody tr').count()).toBe(0);
+  expect(await page.getByRole('button', { name: 'Send these again' }).count()).toBe(0);
+  expect(await owner.findings()).toEqual([]);
+  await page.getByRole('link', { name: 'Search the returns for “#1001”' }).click();
+  await page.waitForURL('**/returns?q=%231001');
+  await owner.open('/returns?from=2026-02-31');
+  await page.getByRole('heading', { name: '“2026-02-31” is not a date' }).waitFor();
+});
+
+test('a date is applied when it is whole', async () => {
+  const { page } = owner;
+  await owner.open('/returns');
+  const asked: string[] = [];
+  page.on('request', (request) => asked.push(request.postData() ?? ''));
+  await page.getByLabel('From').click();
+  // Each key of the year gives a date of its own, the first in the year 2.
+  await page.keyboard.type('01012020');
+  await page.waitForURL('**/returns?from=2020-01-01');
+  expect(asked.filter((body) => /"from":"(?!20|2019-12-31)/.test(body))).toEqual([]);
+  await page.getByLabel('Until').click();
+  await page.keyboard.type('0101');
+  await page.getByLabel('From').click();
+  await page.getByText('Type a whole date.').waitFor();
+  expect(new URL(page.url()).search).toBe('?from=2020-01-01');
+});
+
 test('a list that does not arrive at all is an error with a button', async () => {
   const { page } = owner;
   await cutOff('WebhooksService/ListWebhooks');

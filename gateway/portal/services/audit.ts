@@ -23,7 +23,7 @@ import { throughOf } from '../audit/through.ts';
 import { ACTION_CHOICES, actionsNamed } from '../audit/words.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
-import { idOf, optionalId, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
+import { filterId, idOf, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
 
 /** Maximum number of entries in one call of an export. */
 const EXPORT_PAGE = 5_000;
@@ -60,7 +60,7 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
   const page = async (call: PortalCall, asked: Asked) => {
     const { shopId } = call.session;
     const text = upTo('filter.text', asked.filter?.text.trim() ?? '', MAX_TEXT);
-    const returnId = optionalId(asked.filter?.returnId ?? '');
+    const returnId = filterId('filter.return_id', asked.filter?.returnId);
     const about = returnId && (await findReturn(call.context, byId(returnId)));
     const filter = { ...filterOf(shopId, asked), ...(about && { objects: objectsOf(about) }) };
     const { entries, readTo } = await find(call.context, filter, text);
@@ -137,7 +137,7 @@ function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof 
     search: ['', filter?.text ? 'yes' : ''],
     actor: ['', filter?.actorId],
     action: ['', filter?.action],
-    return: ['', filter?.returnId === '0' ? '' : filter?.returnId],
+    return: ['', filter?.returnId],
     since: ['', day(filter?.from)],
     until: ['', day(filter?.to)],
   };

@@ -17,9 +17,9 @@ import { replayDelivery, retryDeliveries } from '../../actions/deliveries.ts';
 import { deliveriesOfEvent, deliveryStats, getDelivery } from '../../actions/delivery-log.ts';
 import { callOf } from '../call.ts';
 import {
+  filterId,
   idOf,
   keyOf,
-  optionalId,
   optionalWord,
   pageSizeOf,
   timeOf,
@@ -68,7 +68,7 @@ export function deliveryMethods() {
     },
 
     async getDeliveryStats({ webhookId, hours }, context) {
-      const o = { subscriptionId: optionalId(webhookId), hours };
+      const o = { subscriptionId: filterId('webhook_id', webhookId), hours };
       const counted = await deliveryStats(callOf(context).context, o);
       return {
         hours: counted.map(({ startsAt, delivered, failed, waiting, retrying, more }) => ({
@@ -106,12 +106,12 @@ export function deliveryMethods() {
 function filterOf(request: ListDeliveriesRequest) {
   const [from, to] = [timeOf('from', request.from), timeOf('to', request.to)];
   return {
-    subscriptionId: request.webhookId === '0' ? 0n : idOf(request.webhookId, 'webhook'),
+    subscriptionId: filterId('webhook_id', request.webhookId),
     states: request.states.map((state) => STATE.fromText(wordOf('states', state, DELIVERY_STATES))),
     trigger: optionalWord('trigger', request.trigger, TRIGGERS) ?? '',
     topic: optionalWord('topic', request.topic, TOPICS) ?? '',
-    returnId: optionalId(request.returnId),
-    replayId: optionalId(request.replayId),
+    returnId: filterId('return_id', request.returnId),
+    replayId: filterId('replay_id', request.replayId),
     ...(from && { from: timestampFromDate(from) }),
     ...(to && { to: timestampFromDate(to) }),
   };

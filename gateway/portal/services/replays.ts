@@ -20,10 +20,10 @@ import { callerOf, sent } from '../../actions/context.ts';
 import { cancelReplay, getReplay, listReplays } from '../../actions/webhook-replays.ts';
 import { callOf } from '../call.ts';
 import {
+  filterId,
   idOf,
   invalid,
   keyOf,
-  optionalId,
   optionalWord,
   pageSizeOf,
   timeOf,
@@ -104,7 +104,7 @@ function jobMethods() {
 
     async listReplays({ webhookId, pageSize, cursor }, context) {
       const page = await listReplays(callOf(context).context, {
-        webhookId: optionalId(webhookId),
+        webhookId: filterId('webhook_id', webhookId),
         limit: pageSizeOf(pageSize),
         cursor,
       });
@@ -127,13 +127,13 @@ function requireFilter(filter: ReplayFilter | undefined): ReplayFilter {
 function filterOf(filter: ReplayFilter) {
   const [from, to] = [timeOf('filter.from', filter.from), timeOf('filter.to', filter.to)];
   return {
-    subscriptionId: optionalId(filter.webhookId),
+    subscriptionId: filterId('filter.webhook_id', filter.webhookId),
     topic: optionalWord('filter.topic', filter.topic, TOPICS) ?? '',
     trigger: optionalWord('filter.trigger', filter.trigger, TRIGGERS) ?? '',
     states: filter.states.map((state) =>
       STATE.fromText(wordOf('filter.states', state, DELIVERY_STATES)),
     ),
-    returnId: optionalId(filter.returnId),
+    returnId: filterId('filter.return_id', filter.returnId),
     ...(from && { from: timestampFromDate(from) }),
     to: timestampFromDate(to ?? new Date()),
   } satisfies MessageInitShape<typeof DeliveryFilterSchema>;

@@ -14,7 +14,7 @@ import { findReturn } from '../../actions/returns.ts';
 import { type ReturnsQuery, searchSummaries } from '../../actions/search-returns.ts';
 import { addNote, getTimeline } from '../../actions/timeline.ts';
 import { callOf } from '../call.ts';
-import { idOf, keyOf, optionalId, pageSizeOf, timeOf, upTo, wordOf } from '../fields.ts';
+import { filterId, idOf, keyOf, pageSizeOf, timeOf, upTo, wordOf } from '../fields.ts';
 import { possibleActions } from '../possible-actions.ts';
 import { checkOf } from '../return-check.ts';
 import { reviewComment } from '../review-comment.ts';
@@ -81,7 +81,7 @@ function queryOf(request: ListReturnsRequest): ReturnsQuery {
     includeArchived: true,
     flaggedOnly: request.flagged,
     fraudReportedOnly: request.fraudReported,
-    destinationId: optionalId(request.destinationId),
+    destinationId: filterId('destination_id', request.destinationId),
     labelStatuses: labels.filter((status) => status !== NO_LABEL),
     withoutLabel: labels.includes(NO_LABEL),
     outcomes: request.outcomes.map((outcome) => wordOf('outcomes', outcome, RETURN_OUTCOMES)),

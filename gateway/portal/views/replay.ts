@@ -38,11 +38,11 @@ export function replayView(replay: Replay): MessageInitShape<typeof ReplaySchema
 function filterView(filter: DeliveryFilter): MessageInitShape<typeof ReplayFilterSchema> {
   const { subscriptionId, topic, trigger, states, from, to, returnId } = filter;
   return {
-    webhookId: String(subscriptionId),
     topic,
     trigger,
-    returnId: String(returnId),
     states: states.map((state) => word(DeliveryStateSchema, state, DELIVERY_STATES) ?? ''),
+    ...(subscriptionId && { webhookId: String(subscriptionId) }),
+    ...(returnId && { returnId: String(returnId) }),
     ...(from && { from }),
     ...(to && { to }),
   };

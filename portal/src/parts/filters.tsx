@@ -50,13 +50,28 @@ export function SelectFilter(
   );
 }
 
-export function DateFilter({ type = 'date', ...o }: FieldProps & { readonly type?: string }) {
+/** Applies a date when it is whole: while its year is typed, the year begins as 0002. */
+export function DateFilter({
+  type = 'date',
+  ...o
+}: FieldProps & { readonly type?: 'date' | 'datetime-local' }) {
+  const [text, setText] = useState(o.value ?? '');
+  const [isWhole, setWhole] = useState(true);
+  useEffect(() => setText(o.value ?? ''), [o.value]);
+  const isDay = type === 'date';
   return (
     <TextInput
       type={type}
       label={o.label}
-      value={o.value ?? ''}
-      onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
+      min={isDay ? '2000-01-01' : '2000-01-01T00:00'}
+      max={isDay ? '2999-12-31' : '2999-12-31T23:59'}
+      value={text}
+      onChange={({ currentTarget: { value, validity } }) => {
+        setText(value);
+        if (validity.valid) o.onChange(value);
+      }}
+      onBlur={({ currentTarget }) => setWhole(currentTarget.validity.valid)}
+      error={!isWhole && (isDay ? 'Type a whole date.' : 'Type a whole date and time.')}
     />
   );
 }

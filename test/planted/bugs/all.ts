@@ -5,6 +5,7 @@ import { clockBugs } from './clock.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
 import { failoverBugs } from './failover.ts';
+import { formBugs } from './forms.ts';
 import { importBugs } from './import.ts';
 import { inboundBugs } from './inbound.ts';
 import { jobBugs } from './jobs.ts';
@@ -42,4 +43,5 @@ export const BUGS: readonly Bug[] = [
   ...clockBugs,
   ...tokenBugs,
   ...assistantBugs,
+  ...formBugs,
 ];

@@ -13,7 +13,8 @@ import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
-import { idOr0, listOf } from '../../search.ts';
+import { UnreadFilterState } from '../../parts/unread-filter.tsx';
+import { filterId, idOr0, listOf, unreadFilter } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
 import { Unlisted } from '../replays/unlisted.tsx';
@@ -36,6 +37,7 @@ export function DeliveriesPage() {
   const search = route.useSearch();
   const [replaying, { open, close }] = useDisclosure(false);
   const filter = filterOf(search);
+  const unread = unreadFilter(search, localMoment);
   return (
     <Needs method={listDeliveries}>
       <PageHead
@@ -47,19 +49,23 @@ export function DeliveriesPage() {
         of={['Event', 'Waiting', 'Held', 'All attempts failed', 'Expired', 'Dropped', 'Given up']}
       />
       <DeliveryFilters />
-      <Log
-        filter={{ ...filter, replayId: idOr0(search.replay), search: search.q ?? '' }}
-        actions={
-          can(startReplay) &&
-          search.q === undefined &&
-          search.replay === undefined && (
-            <Button size="xs" variant="default" onClick={open}>
-              Send these again
-            </Button>
-          )
-        }
-      />
-      {replaying && <ReplayDialog filter={filter} onClose={close} />}
+      {unread ? (
+        <UnreadFilterState of={unread} />
+      ) : (
+        <Log
+          filter={{ ...filter, replayId: filterId(search.replay), search: search.q ?? '' }}
+          actions={
+            can(startReplay) &&
+            search.q === undefined &&
+            search.replay === undefined && (
+              <Button size="xs" variant="default" onClick={open}>
+                Send these again
+              </Button>
+            )
+          }
+        />
+      )}
+      {replaying && !unread && <ReplayDialog filter={filter} onClose={close} />}
     </Needs>
   );
 }
@@ -69,16 +75,16 @@ type Search = ReturnType<typeof route.useSearch>;
 /** The filter of an address, for the log and for a replay. */
 function filterOf(search: Search) {
   return {
-    webhookId: idOr0(search.webhook),
+    webhookId: filterId(search.webhook),
     states: listOf(search.state),
     trigger: search.trigger ?? '',
     topic: search.topic ?? '',
-    returnId: idOr0(search.return),
+    returnId: filterId(search.return),
     ...timesOf(search),
   };
 }
 
-type LogFilter = ReturnType<typeof filterOf> & { replayId: string; search: string };
+type LogFilter = ReturnType<typeof filterOf> & { replayId: string | undefined; search: string };
 
 /** @param o.actions what can be done with all that match; not shown when none does. */
 function Log({ filter, actions }: { readonly filter: LogFilter; readonly actions: ReactNode }) {

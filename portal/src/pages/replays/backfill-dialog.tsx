@@ -1,10 +1,11 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Group, Text, TextInput } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { DateFilter } from '../../parts/filters.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -45,18 +46,8 @@ export function BackfillDialog(o: { readonly webhook: Webhook; readonly onClose:
         also from before it was added.
       </Text>
       <Group grow>
-        <TextInput
-          type="datetime-local"
-          label="From"
-          value={from}
-          onChange={({ currentTarget }) => setFrom(currentTarget.value)}
-        />
-        <TextInput
-          type="datetime-local"
-          label="Until"
-          value={to}
-          onChange={({ currentTarget }) => setTo(currentTarget.value)}
-        />
+        <DateFilter type="datetime-local" label="From" value={from} onChange={setFrom} />
+        <DateFilter type="datetime-local" label="Until" value={to} onChange={setTo} />
       </Group>
       <Loaded query={preview} rows={1}>
         {({ events, more, oldestAt, newestAt }) => (

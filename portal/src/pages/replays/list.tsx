@@ -12,7 +12,7 @@ import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
-import { idOr0 } from '../../search.ts';
+import { filterId } from '../../search.ts';
 import { numberText } from '../../words.ts';
 import { WebhooksNav } from '../webhooks/nav.tsx';
 import { kindText, useWhatText } from './what.ts';
@@ -24,7 +24,7 @@ export function ReplaysPage() {
   const { listReplays } = WebhooksService.method;
   const pages = useInfiniteQuery(
     listReplays,
-    { webhookId: idOr0(webhook), pageSize: 50, cursor: '' },
+    { webhookId: filterId(webhook), pageSize: 50, cursor: '' },
     pagesEvery(5_000),
   );
   return (

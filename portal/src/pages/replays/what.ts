@@ -16,10 +16,10 @@ export function useWhatText(): (job: Replay) => string {
 function whatText({ filter }: Replay, textOf: (webhookId: string) => string): string {
   if (!filter) return '';
   const parts = [
-    filter.webhookId === '0' ? 'all webhooks' : textOf(filter.webhookId),
+    filter.webhookId === undefined ? 'all webhooks' : textOf(filter.webhookId),
     filter.trigger,
     filter.topic !== '' && filter.topic !== filter.trigger ? `topic ${filter.topic}` : '',
-    filter.returnId === '0' ? '' : `return ${filter.returnId}`,
+    filter.returnId === undefined ? '' : `return ${filter.returnId}`,
     filter.states.map(inWords).join(' or '),
   ];
   return parts.filter((part) => part !== '').join(', ');

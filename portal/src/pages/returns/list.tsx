@@ -7,6 +7,7 @@ import { dayEnd, dayStart } from '../../api/dates.ts';
 import { PAGES } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -14,10 +15,12 @@ import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
-import { idOr0, listOf } from '../../search.ts';
+import { UnreadFilterState } from '../../parts/unread-filter.tsx';
+import { filterId, listOf, unreadFilter } from '../../search.ts';
 import { count, inWords, moneyText } from '../../words.ts';
-import { ReturnFilters } from './filters.tsx';
 import styles from './list.module.css';
+
+const ReturnFilters = lazyPart(async () => (await import('./filters.tsx')).ReturnFilters, 2);
 
 const route = getRouteApi('/returns');
 
@@ -25,12 +28,14 @@ const route = getRouteApi('/returns');
 const COUNTED_MAX = 10_000;
 
 export function ReturnsPage() {
+  const search = route.useSearch();
+  const unread = unreadFilter(search, dayStart);
   return (
     <Needs method={ReturnsService.method.listReturns}>
       <PageHead title="Returns" about="The returns of your shop, newest first." />
       <Meanings of={['In review', 'Outcome']} />
       <ReturnFilters />
-      <Results />
+      {unread ? <UnreadFilterState of={unread} /> : <Results />}
     </Needs>
   );
 }
@@ -47,7 +52,7 @@ function Results() {
       outcomes: listOf(search.outcome),
       flagged: search.mark === 'flagged',
       fraudReported: search.mark === 'fraud',
-      destinationId: idOr0(search.destination),
+      destinationId: filterId(search.destination),
       ...(from && { from }),
       ...(to && { to }),
       pageSize: 50,

@@ -5,15 +5,19 @@ import { AuditService } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { dayEnd, dayStart } from '../../api/dates.ts';
 import { PAGES } from '../../api/pages.ts';
 import { DataTable } from '../../parts/data-table.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
-import { idOr0 } from '../../search.ts';
+import { UnreadFilterState } from '../../parts/unread-filter.tsx';
+import { filterId, unreadFilter } from '../../search.ts';
 import { AUDIT_COLUMNS, shownEntries } from './audit-entry.tsx';
 import { ExportMenu } from './audit-export.tsx';
-import { AuditFilters, NoEntries } from './audit-filters.tsx';
+
+const AuditFilters = lazyPart(async () => (await import('./audit-filters.tsx')).AuditFilters, 2);
+const NoEntries = lazyPart(async () => (await import('./audit-filters.tsx')).NoEntries);
 
 const route = getRouteApi('/audit-log');
 
@@ -25,19 +29,20 @@ export function AuditLogPage() {
     text: search.q ?? '',
     actorId: search.actor ?? '',
     action: search.action ?? '',
-    returnId: idOr0(search.return),
+    returnId: filterId(search.return),
     ...(from && { from }),
     ...(to && { to }),
   };
+  const unread = unreadFilter(search, dayStart);
   return (
     <Needs method={listAuditEntries}>
       <PageHead
         title="Audit log"
         about="Who changed what, by the portal, the API, an assistant or the operator. Entries are kept for 13 months, and nobody can change them."
-        actions={<ExportMenu filter={filter} />}
+        actions={!unread && <ExportMenu filter={filter} />}
       />
       <AuditFilters />
-      <Results filter={filter} />
+      {unread ? <UnreadFilterState of={unread} /> : <Results filter={filter} />}
     </Needs>
   );
 }

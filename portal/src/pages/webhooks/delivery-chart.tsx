@@ -30,7 +30,7 @@ export function DeliveryChart(o: {
   const hours = SPANS.some(([span]) => span === o.hours) ? Number(o.hours) : 24;
   const query = useQuery(
     WebhooksService.method.getDeliveryStats,
-    { webhookId: o.webhookId ?? '0', hours },
+    { webhookId: o.webhookId, hours },
     { refetchInterval: 30_000 },
   );
   return (
