@@ -1,3 +1,4 @@
+import { useQuery } from '@connectrpc/connect-query';
 import { NativeSelect, SimpleGrid, Switch, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import {
@@ -32,11 +33,14 @@ export function DestinationForm(o: {
   readonly of: Destination | undefined;
   readonly onClose: () => void;
 }) {
-  const { createDestination, updateDestination } = DestinationsService.method;
-  const [name, setName] = useState(o.of?.name ?? '');
-  const [type, setType] = useState(o.of?.type ?? 'warehouse');
-  const [enabled, setEnabled] = useState(o.of?.enabled ?? true);
-  const [address, setAddress] = useState(() => textsOf(o.of));
+  const { createDestination, updateDestination, listDestinations } = DestinationsService.method;
+  // The list is read again while the form is open, so that `o.of` has what somebody else changes.
+  useQuery(listDestinations, {}, { refetchInterval: 5_000 });
+  const [opened] = useState(() => contentOf(o.of));
+  const [name, setName] = useState(opened.name);
+  const [type, setType] = useState(opened.type);
+  const [enabled, setEnabled] = useState(opened.enabled);
+  const [address, setAddress] = useState(opened.address);
   const create = useWrite(createDestination, {
     done: 'The destination is added.',
     inline: true,
@@ -49,9 +53,12 @@ export function DestinationForm(o: {
   });
   const error = o.of ? update.error : create.error;
   const submit = () => {
-    const fields = { name, type, enabled, address };
-    if (o.of) update.run({ ...fields, destinationId: o.of.id }, formerOf(o.of));
-    else create.run(fields);
+    const next = { name, type, enabled, address };
+    if (!o.of) return create.run(next);
+    const { id: destinationId } = o.of;
+    const now = contentOf(o.of);
+    const change = { destinationId, ...changeOf(opened, next, now) };
+    update.run(change, { destinationId, ...changeOf(next, opened, now) });
   };
   return (
     <FormModal
@@ -90,28 +97,53 @@ export function DestinationForm(o: {
         checked={enabled}
         onChange={({ currentTarget }) => setEnabled(currentTarget.checked)}
       />
-      <SimpleGrid cols={{ base: 1, sm: 2 }}>
-        {ADDRESS.map(([field, label, autoComplete]) => (
-          <TextInput
-            key={field}
-            label={label}
-            autoComplete={autoComplete}
-            value={address[field]}
-            onChange={({ currentTarget }) =>
-              setAddress({ ...address, [field]: currentTarget.value })
-            }
-            error={fieldError(error, `address.${inApi(field)}`)}
-          />
-        ))}
-      </SimpleGrid>
+      <AddressFields value={address} onChange={setAddress} error={error} />
     </FormModal>
   );
 }
 
-/** The change that gives a destination its values back. */
-function formerOf(of: Destination) {
-  const { id: destinationId, name, type, enabled } = of;
-  return { destinationId, name, type, enabled, address: textsOf(of) };
+function AddressFields(o: {
+  readonly value: AddressTexts;
+  readonly onChange: (value: AddressTexts) => void;
+  readonly error: unknown;
+}) {
+  return (
+    <SimpleGrid cols={{ base: 1, sm: 2 }}>
+      {ADDRESS.map(([field, label, autoComplete]) => (
+        <TextInput
+          key={field}
+          label={label}
+          autoComplete={autoComplete}
+          value={o.value[field]}
+          onChange={({ currentTarget }) => o.onChange({ ...o.value, [field]: currentTarget.value })}
+          error={fieldError(o.error, `address.${inApi(field)}`)}
+        />
+      ))}
+    </SimpleGrid>
+  );
+}
+
+type Content = ReturnType<typeof contentOf>;
+
+function contentOf(of: Destination | undefined) {
+  const { name = '', type = 'warehouse', enabled = true } = of ?? {};
+  return { name, type, enabled, address: textsOf(of) };
+}
+
+/**
+ * The fields that differ. The others stay as they are by then.
+ *
+ * @param now the destination as it is. A change always has the name, and all lines of an address.
+ */
+function changeOf(from: Content, { name, type, enabled, address }: Content, now: Content) {
+  const lines = ADDRESS.filter(([field]) => address[field] !== from.address[field]);
+  const changed = Object.fromEntries(lines.map(([field]) => [field, address[field]]));
+  return {
+    name: name === from.name ? now.name : name,
+    ...(type !== from.type && { type }),
+    ...(enabled !== from.enabled && { enabled }),
+    ...(lines.length > 0 && { address: { ...now.address, ...changed } }),
+  };
 }
 
 function textsOf(of: Destination | undefined): AddressTexts {

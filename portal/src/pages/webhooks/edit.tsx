@@ -1,4 +1,4 @@
-import { Checkbox, Text } from '@mantine/core';
+import { Alert, Checkbox, Text } from '@mantine/core';
 import { useState } from 'react';
 import {
   type LastFailure,
@@ -19,7 +19,7 @@ import { PairFields } from './pair-fields.tsx';
 import { ResponseExcerpt } from './response-excerpt.tsx';
 import { useSameAddress } from './same-address.tsx';
 
-type Content = Pick<Webhook, 'url' | 'description' | 'topic' | 'trigger'>;
+type Content = Pick<Webhook, 'id' | 'url' | 'description' | 'topic' | 'trigger'>;
 
 /** What is done after the save, besides the change itself. */
 interface Saved {
@@ -38,6 +38,8 @@ const FIELDS = [
 
 export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
   const { webhook } = o;
+  // The page reads the webhook again while the form is open, and somebody else may have changed it.
+  const [opened] = useState(webhook);
   const [url, setUrl] = useState(webhook.url);
   const [description, setDescription] = useState(webhook.description);
   const [pair, setPair] = useState({ topic: webhook.topic, trigger: webhook.trigger });
@@ -48,7 +50,8 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
   const moveOthers = useMoveOthers();
   const { waiting = 0 } = webhook.health ?? {};
   const isActive = webhook.status === 'active';
-  const isMoved = waiting > 0 && url !== webhook.url;
+  const isOtherUrl = url !== opened.url;
+  const isMoved = waiting > 0 && isOtherUrl;
   // What is saved, as it was when it was saved: the webhook may be read again before the response.
   const [saved, setSaved] = useState<Saved>({ text: '', sendsNow: false, others: [] });
   const retry = useWrite(WebhooksService.method.retryDeliveries, {});
@@ -63,18 +66,18 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
     },
   });
   const submit = () => {
-    const next = { url, description: description.trim(), ...pair };
-    const save = () => run(changeOf(webhook, next), changeOf(webhook, webhook));
+    const next = { ...pair, id: webhook.id, url, description: description.trim() };
+    const save = () => run(change(opened, next), change(next, opened));
     // A repeat sends the same again, whatever the webhook is now.
     if (wasSent(error)) return save();
-    const changed = changedFields(webhook, next);
+    const changed = changedFields(opened, next);
     if (changed === '') return o.onClose();
     const sendsNow = isMoved && isActive;
     const sent = sendsNow ? ` ${waitingText(webhook.health)} sent to the new address now.` : '';
     setSaved({
       text: `${webhookText(webhook, { word: 'Webhook' })}: ${changed} changed.${sent}`,
       sendsNow,
-      others: isForOthers && url !== webhook.url ? others : [],
+      others: isForOthers && isOtherUrl ? others : [],
     });
     save();
   };
@@ -88,6 +91,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       fields={['url', 'description', 'topic', 'trigger']}
       onSubmit={submit}
     >
+      {!isPending && !wasSent(error) && <ChangedSince opened={opened} now={webhook} />}
       {/* The dialog covers the warning of the page, which may say what the new address is. */}
       {webhook.health?.state === 'failing' && <WhatFails failure={webhook.health.lastFailure} />}
       <UrlField value={url} onChange={setUrl} error={error} />
@@ -95,10 +99,8 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
         <Checkbox
           checked={isForOthers}
           onChange={({ currentTarget }) => setForOthers(currentTarget.checked)}
-          label={`Also change the address of ${count(others.length, 'other webhook', 'other webhooks')} with ${url === webhook.url ? 'this' : 'the old'} address`}
-          description={others
-            .map((one) => webhookText(one, { word: 'Webhook', event: one.trigger }))
-            .join(', ')}
+          label={`Also change the address of ${count(others.length, 'other webhook', 'other webhooks')} with ${isOtherUrl ? 'the old' : 'this'} address`}
+          description={namesOf(others)}
         />
       )}
       <DescriptionField value={description} onChange={setDescription} error={error} />
@@ -124,6 +126,12 @@ function WhatFails({ failure }: { readonly failure: LastFailure | undefined }) {
   );
 }
 
+function namesOf(webhooks: readonly Webhook[]): string {
+  return webhooks
+    .map((one) => webhookText(one, { word: 'Webhook', event: one.trigger }))
+    .join(', ');
+}
+
 /** `3 deliveries that wait are` */
 function waitingText({ waiting = 0, moreWaiting = false }: Partial<WebhookHealth> = {}): string {
   const text = count(waiting, 'delivery that waits is', 'deliveries that wait are');
@@ -137,6 +145,28 @@ function changedFields(webhook: Content, next: Content): string {
     .join(' and ');
 }
 
-function changeOf({ id: webhookId }: Webhook, { url, description, topic, trigger }: Content) {
-  return { webhookId, url, description, topic, trigger };
+/** The fields that differ. The others stay as they are by then. Topic and event are one choice. */
+function change(from: Content, { url, description, topic, trigger }: Content) {
+  return {
+    webhookId: from.id,
+    ...(url !== from.url && { url }),
+    ...(description !== from.description && { description }),
+    ...((topic !== from.topic || trigger !== from.trigger) && { topic, trigger }),
+  };
+}
+
+/** Says what somebody else changed while the form is open. */
+function ChangedSince(o: { readonly opened: Content; readonly now: Content }) {
+  const changed = FIELDS.filter(([field]) => o.opened[field] !== o.now[field]);
+  if (changed.length === 0) return null;
+  return (
+    <Alert color="yellow" role="status" title="Somebody changed this webhook in the meantime">
+      {changed.map(([field, name]) => (
+        <div key={field}>
+          The {name} is now “{o.now[field]}”.
+        </div>
+      ))}
+      What you do not change here stays so.
+    </Alert>
+  );
 }
