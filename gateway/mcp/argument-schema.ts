@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 
 /** Metadata of a schema that {@link listedWithoutBounds} sets. */
 export const LISTED_WITHOUT_BOUNDS = 'x-listed-without-bounds';
@@ -9,6 +9,22 @@ export const LISTED_WITHOUT_BOUNDS = 'x-listed-without-bounds';
  */
 export function listedWithoutBounds<S extends z.ZodType>(schema: S): S {
   return schema.meta({ [LISTED_WITHOUT_BOUNDS]: true });
+}
+
+const RESTRICTIONS = z.registry();
+
+/**
+ * An optional argument that restricts what a write does. An empty text or list for it is rejected, because the write
+ * would then do more than is meant. Null counts as absent, since some clients cannot omit an argument.
+ */
+export function restriction<S extends z.ZodType>(schema: S): z.ZodOptional<S> {
+  const field = schema.optional();
+  RESTRICTIONS.add(field);
+  return field;
+}
+
+export function isRestriction(schema: z.core.$ZodType): boolean {
+  return RESTRICTIONS.has(schema);
 }
 
 type Schema = Record<string, unknown>;

@@ -3,6 +3,7 @@ import { isInteger, numberOf } from '../../services/contract/exact-json.ts';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
 import { blank } from '../../services/platform/text.ts';
 import { entriesIn, parseJson } from '../http/json.ts';
+import { isRestriction } from './argument-schema.ts';
 import { fieldName, type Issue, keysOf, problemOf, ruleOf } from './problems.ts';
 
 /** The problems of invalid arguments. Each is one sentence with the field, its rule and what was sent. */
@@ -26,6 +27,8 @@ export function parseArguments<I extends z.ZodObject>(
   args: unknown,
 ): { readonly ok: true; readonly value: z.output<I> } | InvalidArguments {
   const received = understood(schema, hasNone(args) ? {} : args, jsonReader());
+  const empty = emptyRestrictions(schema, received);
+  if (empty.length > 0) return { ok: false, problems: empty };
   const meant = withoutDummies(schema, received);
   const parsed = schema.safeParse(meant, { error: ruleOf });
   if (parsed.success) return { ok: true, value: parsed.data };
@@ -35,6 +38,17 @@ export function parseArguments<I extends z.ZodObject>(
     return keys.map((key) => unknownKey(schema, [...keysOf(issue), key]));
   });
   return { ok: false, problems };
+}
+
+function emptyRestrictions(schema: z.ZodObject, args: unknown): string[] {
+  const isEmpty = ([key, value]: [string, unknown]) => {
+    const field = fieldOf(schema, key);
+    return field !== undefined && isRestriction(field) && hasNone(value);
+  };
+  const names = Object.entries(Object(args)).filter(isEmpty);
+  return names.map(
+    ([name]) => `${name} must not be empty. To call this tool without this restriction, omit it.`,
+  );
 }
 
 function hasNone(args: unknown): boolean {
@@ -108,7 +122,7 @@ function isAbsent(schema: z.ZodObject, key: string, value: unknown): boolean {
   if (!(field instanceof z.ZodOptional || field instanceof z.ZodDefault)) return false;
   if (value === null) return true;
   const isEmpty = typeof value === 'string' && (blank(value) || value === 'null');
-  return isEmpty && !accepts(field, value);
+  return isEmpty && !isRestriction(field) && !accepts(field, value);
 }
 
 function fieldOf(schema: z.ZodObject, key: string): z.core.$ZodType | undefined {

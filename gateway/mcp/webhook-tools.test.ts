@@ -123,6 +123,38 @@ describe('a replay by filter', () => {
     }
   });
 
+  test.each<[argument: string, value: unknown]>([
+    ['webhook_id', ''],
+    ['webhook_id', ' '],
+    ['webhook_id', 'null'],
+    ['return_id', ''],
+    ['trigger', ''],
+    ['states', []],
+    ['states', '[]'],
+    ['states', ''],
+    ['to', 'null'],
+  ])('does not send everything because %s is %j', async (argument, value) => {
+    const started: unknown[] = [];
+    Object.assign(bench.services.webhooks, {
+      startReplay: (asked: unknown) => started.push(asked),
+    });
+    const args = { from: '2026-11-20T10:00:00Z', [argument]: value };
+    for (const tool of ['preview_webhook_replay', 'start_webhook_replay'] as const) {
+      const result = await call(tool, args);
+      expect([result.isError, result.text]).toEqual([
+        true,
+        `Invalid arguments: ${argument} must not be empty. To call this tool without this restriction, omit it.`,
+      ]);
+    }
+    expect(started).toEqual([]);
+  });
+
+  test('takes null as absent, for clients that cannot omit an argument', async () => {
+    const nothing = { webhook_id: null, states: null, trigger: null, return_id: null, to: null };
+    const args = { from: '2026-11-20T10:00:00Z', ...nothing };
+    expect((await call('start_webhook_replay', args)).isError).toBe(false);
+  });
+
   test('that does not exist is named with the next step', async () => {
     const result = await call('cancel_webhook_replay', { replay_id: 999 });
     expect([result.isError, result.text]).toEqual([
@@ -130,4 +162,10 @@ describe('a replay by filter', () => {
       'This shop has no such replay. list_webhook_replays returns the existing ones.',
     ]);
   });
+});
+
+test('a delivery is not sent without the check of its webhook because webhook_id is empty', async () => {
+  const args = { ...GOOD_CALLS.replay_webhook_delivery, webhook_id: 'null' };
+  const { isError, text } = await call('replay_webhook_delivery', args);
+  expect([isError, text]).toEqual([true, expect.stringContaining('webhook_id must not be empty')]);
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { id, typed } from '../../../services/contract/resources/fields.ts';
 import { replayDelivery } from '../../actions/deliveries.ts';
-import { listedWithoutBounds } from '../argument-schema.ts';
+import { listedWithoutBounds, restriction } from '../argument-schema.ts';
 import { idempotencyKey } from '../fields.ts';
 import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
@@ -35,7 +35,7 @@ export const replayWebhookDelivery = defineTool({
         .max(DELIVERY_ID_MAX, { error: DELIVERY_ID_RULE })
         .regex(DELIVERY_ID, { error: DELIVERY_ID_RULE }),
     ).describe('Begins with msg_; list_webhook_deliveries returns it'),
-    webhook_id: id().optional().describe('The delivery must belong to this webhook'),
+    webhook_id: restriction(id().describe('The delivery must belong to this webhook')),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ delivery: asIn('list_webhook_deliveries', deliveryOutput) }),

@@ -12,6 +12,7 @@ import {
   REPLAY_STATES,
   UNREPLAYABLE_REASONS,
 } from '../../../services/contract/vocabulary.ts';
+import { restriction } from '../argument-schema.ts';
 import { namedId, otherTrigger, time } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { ToolError } from '../tool.ts';
@@ -21,15 +22,16 @@ export const replayArguments = {
   kind: choice(REPLAY_KINDS)
     .default('replay')
     .describe('backfill: stored events that webhook_id did not get; takes only from and to'),
-  webhook_id: namedId.optional(),
-  states: z
-    .array(choice(DELIVERY_STATES), { error: typed('a list') })
-    .max(DELIVERY_STATES.length, { error: `must have at most ${DELIVERY_STATES.length} entries` })
-    .optional(),
-  trigger: otherTrigger,
-  return_id: namedId.optional(),
-  from: time('Required for a replay').optional(),
-  to: time('Only events before this time').optional(),
+  webhook_id: restriction(namedId),
+  states: restriction(
+    z.array(choice(DELIVERY_STATES), { error: typed('a list') }).max(DELIVERY_STATES.length, {
+      error: `must have at most ${DELIVERY_STATES.length} entries`,
+    }),
+  ),
+  trigger: restriction(otherTrigger),
+  return_id: restriction(namedId),
+  from: restriction(time('Required for a replay')),
+  to: restriction(time('Only events before this time')),
 };
 
 /** Checks arguments that depend on one another. @throws ToolError when they do not fit together. */

@@ -28,6 +28,14 @@ export const assistantBugs: readonly Bug[] = [
     tests: ['gateway/mcp/hostile.test.ts'],
   },
   {
+    name: 'empty-restriction-is-absent',
+    promise: 'a write does not do everything because an argument that restricts it is empty',
+    file: 'gateway/mcp/arguments.ts',
+    find: 'if (empty.length > 0) return { ok: false, problems: empty };',
+    replace: '',
+    tests: ['gateway/mcp/webhook-tools.test.ts'],
+  },
+  {
     name: 'name-of-earlier-program',
     promise: 'a program that registers without a name is not shown by the name of an earlier one',
     file: 'gateway/oauth/clients/self-name.ts',
