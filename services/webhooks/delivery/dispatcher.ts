@@ -128,6 +128,7 @@ function createParts(o: DispatcherOptions) {
   const gauges = {
     inFlight: () => inFlight.size(),
     queues: () => active.queues.size,
+    aheadOfDatabaseMs: () => Date.now() - o.databaseClock.nowMs(),
     shopsThrottled: shopBytes.throttled,
     oldestResultMs: () => results.oldestMs(),
   };

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, expect, jest, test } from '@jest/globals';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
 import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
@@ -53,4 +53,12 @@ test("a retry waits as long as before although the database's clock was set back
   await until(async () => (await webhooks.deliveries(shopId))[0]?.attempts.length === 2);
   const ids = receiver.received.map(({ headers }) => headers['webhook-id']);
   expect(ids).toEqual([ids[0], ids[0]]);
+});
+
+test('a metric shows that the clock that signs requests is ten minutes ahead of the database', async () => {
+  const now = Date.now;
+  const ahead = jest.spyOn(Date, 'now').mockImplementation(() => now() + 600_000);
+  const shown = /^webhooks_clock_difference\S* ([\d.]+)/m.exec(await webhooks.metrics());
+  ahead.mockRestore();
+  expect(Number(shown?.[1])).toBeGreaterThan(500);
 });

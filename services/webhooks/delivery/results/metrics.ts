@@ -86,6 +86,7 @@ export function observeDelivery(
     readonly queues: () => number;
     readonly shopsThrottled: () => number;
     readonly oldestResultMs: () => number;
+    readonly aheadOfDatabaseMs: () => number;
   },
 ): void {
   const gauge = (name: string, description: string, value: () => number, unit = ''): void => {
@@ -103,6 +104,12 @@ export function observeDelivery(
     'webhooks.results.oldest.age',
     'Time for which the oldest unrecorded delivery result has waited',
     () => now.oldestResultMs() / 1_000,
+    's',
+  );
+  gauge(
+    'webhooks.clock.difference',
+    'Clock of this process, which signs requests, minus the clock of the database',
+    () => now.aheadOfDatabaseMs() / 1_000,
     's',
   );
   gauge('webhooks.queues.active', 'Queues in memory', now.queues);
