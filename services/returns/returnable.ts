@@ -6,6 +6,7 @@ import { DomainError } from '../platform/errors.ts';
 import { type Queryable, together } from '../platform/postgres.ts';
 import { lockOrder } from './commerce/inbound/lock-order.ts';
 import { unitsRefundedThere } from './commerce/inbound/reported-refunds.ts';
+import { exceedsPaidShipping } from './money/paid-shipping.ts';
 import { Return, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
 
@@ -171,7 +172,7 @@ export interface Reopening {
 
 /**
  * Opens an expired return again, because its goods moved or arrived and must be processed. When other returns have
- * taken its units, the return stays expired, and a timeline entry says why. A return that is not expired does not
+ * taken its units or its shipping, the return stays expired, and a timeline entry says why. A return that is not expired does not
  * change.
  *
  * @param why what happened, for the timeline.
@@ -186,8 +187,10 @@ export async function reopening(
 ): Promise<Reopening> {
   if (current.state !== ReturnState.EXPIRED) return { stateChanges: [], timeline: [] };
   const obstacle = await findObstacle(tx, { ...current, openingIds });
-  if (obstacle) {
-    const text = `${why}, but the return stays expired: ${obstacle.message}`;
+  const isPaid = !obstacle && (await exceedsPaidShipping(tx, current, openingIds));
+  if (obstacle || isPaid) {
+    const because = obstacle?.message ?? 'other returns refund the shipping that the order paid';
+    const text = `${why}, but the return stays expired: ${because}`;
     const entry = { returnId: current.id, kind: 'return.stays_expired', text };
     return { stateChanges: [], timeline: [entry] };
   }

@@ -189,6 +189,18 @@ describe('an expired return whose parcel moves', () => {
     expect((await reload(db.pool, subject.submitted)).state).toBe(ReturnState.EXPIRED);
   });
 
+  test('stays expired when other returns have the shipping that the order paid', async () => {
+    const shipped = (shop: string) => ({ lines: [{ ...newLine(), refundShipping: { shop } }] });
+    const first = await expired({ orderShipping: { shop: '6' }, ...shipped('4') });
+    const { shopId } = first.submitted;
+    const second = await expired(shipped('2'), shopId);
+    await newReturn(db.pool, shopId, { order, ...shipped('2.01') });
+    await CALLS.reopen(first);
+    expect((await reload(db.pool, first.submitted)).state).toBe(ReturnState.EXPIRED);
+    await CALLS.reopen(second);
+    expect((await reload(db.pool, second.submitted)).state).toBe(ReturnState.OPEN);
+  });
+
   test('only one of two that share a line opens at the same time', async () => {
     const line = newLine();
     const first = await expired({ lines: [line] });

@@ -24,7 +24,8 @@ select case when o.paid_shipping_in = $4 then o.paid_shipping end as paid,
          as presentment_elsewhere
   from orders o
   left join returns r
-    on r.shop_id = o.shop_id and r.order_id = o.id and r.id <> $3 and r.state <> 'cancelled'
+    on r.shop_id = o.shop_id and r.order_id = o.id and r.id <> $3
+   and (r.state not in ('cancelled', 'expired') or r.id = any($5::bigint[]))
    and r.currency || ' ' || r.presentment_currency = $4
  where o.shop_id = $1 and o.id = $2
  group by o.shop_id, o.id`;
@@ -35,22 +36,17 @@ function shippingIn({ shipping, creditShipping }: CheckedSums): bigint {
 }
 
 /**
- * Requires that the returns of an order together refund and credit at most what the order paid for shipping. While that
- * is not known, one return refunds at most 100 times the price of its goods. Locks the order until the transaction
- * ends, so that the second of two concurrent returns sees the first.
+ * Reads what is left of the shipping that an order paid, for one of its returns, in both currencies. Locks the order
+ * until the transaction ends, so that the second of two concurrent returns sees the first.
  *
- * @param o.lines its line items, with their paths in the request.
- * @throws DomainError INVALID_ARGUMENT
+ * @param openingIds expired returns that the same change opens again. They count, although they are stored as expired.
+ * @returns `left` is undefined when it is not known what the order paid.
  */
-export async function requirePaidShipping(
+async function sidesOf(
   tx: Queryable,
   { id, shopId, order, currency, presentmentCurrency }: Return,
-  o: {
-    readonly lines: readonly { readonly at: string; readonly sums: Both<LineSums> }[];
-    readonly sums: Both<CheckedSums>;
-  },
-): Promise<void> {
-  if (shippingIn(o.sums.shop) + shippingIn(o.sums.presentment) === 0n) return;
+  openingIds: readonly bigint[] = [],
+) {
   await tx.query('select from orders where shop_id = $1 and id = $2 for no key update', [
     shopId,
     order?.id,
@@ -58,21 +54,56 @@ export async function requirePaidShipping(
   const result = await tx.query<OrderShipping>({
     name: 'order-shipping',
     text: ORDER_SHIPPING,
-    values: [shopId, order?.id, id, `${currency} ${presentmentCurrency}`],
+    values: [shopId, order?.id, id, `${currency} ${presentmentCurrency}`, openingIds],
   });
   const row = onlyRow(result);
   const sides = [
     ['shop', currency, row.paid, row.elsewhere],
     ['presentment', presentmentCurrency, row.presentment_paid, row.presentment_elsewhere],
   ] as const;
-  for (const [side, code, paid, elsewhere] of sides) {
+  return sides.map(([side, code, paid, elsewhere]) => {
+    const left = paid === null ? undefined : minorOf(paid, code) - minorOf(elsewhere, code);
+    return { side, code, left: left !== undefined && left < 0n ? 0n : left };
+  });
+}
+
+/** Whether a return that is opened again refunds and credits more shipping than is left. */
+export async function exceedsPaidShipping(
+  tx: Queryable,
+  of: Return,
+  openingIds: readonly bigint[],
+): Promise<boolean> {
+  const totals = { shop: of.totals, presentment: of.presentmentTotals };
+  const sides = await sidesOf(tx, of, openingIds);
+  return sides.some(({ side, code, left }) => {
+    const { refundShippingTotal = '0', creditShippingTotal = '0' } = totals[side] ?? {};
+    const asked = minorOf(refundShippingTotal, code) + minorOf(creditShippingTotal, code);
+    return left !== undefined && asked > left;
+  });
+}
+
+/**
+ * Requires that the returns of an order together refund and credit at most what the order paid for shipping. While that
+ * is not known, one return refunds at most 100 times the price of its goods.
+ *
+ * @param o.lines its line items, with their paths in the request.
+ * @throws DomainError INVALID_ARGUMENT
+ */
+export async function requirePaidShipping(
+  tx: Queryable,
+  of: Return,
+  o: {
+    readonly lines: readonly { readonly at: string; readonly sums: Both<LineSums> }[];
+    readonly sums: Both<CheckedSums>;
+  },
+): Promise<void> {
+  if (shippingIn(o.sums.shop) + shippingIn(o.sums.presentment) === 0n) return;
+  for (const { side, code, left } of await sidesOf(tx, of)) {
     const goods = o.lines.reduce((sum, { sums }) => sum + sums[side].price, 0n);
-    const left =
-      paid === null ? goods * TIMES_THE_GOODS : minorOf(paid, code) - minorOf(elsewhere, code);
-    const limit = left > 0n ? left : 0n;
+    const limit = left ?? goods * TIMES_THE_GOODS;
     const most = `must not exceed ${formatAmount(limit, code)} ${code}`;
     const why =
-      paid === null
+      left === undefined
         ? `${most}, which is ${TIMES_THE_GOODS} times the goods; if the order paid more for shipping, set order_shipping`
         : `${most}, which is left of the shipping that the order paid`;
     let shipping = 0n;

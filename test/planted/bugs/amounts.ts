@@ -19,6 +19,22 @@ export const amountBugs: readonly Bug[] = [
     tests: ['services/returns/money/bounds.test.ts'],
   },
   {
+    name: 'shipping-of-expired-returns-counted',
+    promise: 'expired returns use up no shipping',
+    file: 'services/returns/money/paid-shipping.ts',
+    find: "('cancelled', 'expired')",
+    replace: "('cancelled')",
+    tests: ['services/returns/money/bounds.test.ts'],
+  },
+  {
+    name: 'reopened-with-shipping-of-others',
+    promise: 'an expired return opens only with shipping that is left',
+    file: 'services/returns/returnable.ts',
+    find: 'if (obstacle || isPaid) {',
+    replace: 'if (obstacle) {',
+    tests: ['services/returns/transitions.test.ts'],
+  },
+  {
     name: 'line-refunds-disagree',
     promise: 'line items that state refunds do not refund less than their return',
     file: 'services/returns/money/return-sums.ts',
