@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { SCOPES, type Scope } from '../../services/contract/scopes.ts';
 import { newestActive } from '../../services/contract/versions.ts';
+import { printable } from '../../services/platform/text.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { createShop, listShops, requireShop, type Shop } from '../tenancy/shops.ts';
 import type { Open, Print, Run } from './admin-context.ts';
@@ -17,8 +18,12 @@ import { reconcileCommand } from './reconcile-command.ts';
 import { restockCommand } from './restock-command.ts';
 import { sandboxCommand } from './sandbox-command.ts';
 
-/** `npm run admin -- …`: the commands of operators. */
-export function adminProgram(open: Open, print: Print): Command {
+/**
+ * `npm run admin -- …`: the commands of operators. Texts in a line come from anywhere, so their control characters, which
+ * would change the terminal, are replaced.
+ */
+export function adminProgram(open: Open, write: Print): Command {
+  const print: Print = (line) => write(printable(line));
   const program = new Command('admin')
     .description(
       'Shops, their destinations, commerce providers, members, API keys, payload versions, installed apps, connected assistants and audit log',

@@ -21,4 +21,10 @@ describe('what an operator reads when a command fails', () => {
   test('any other failure, in its own words', () => {
     expect(explain(new Error('there is no shop 7'))).toBe('there is no shop 7');
   });
+
+  test('one line without control characters, which may come from a file', () => {
+    expect(explain(new Error('--columns: too big\n  at \u001b[2J\u009b'))).toBe(
+      '--columns: too big at \ufffd[2J\ufffd',
+    );
+  });
 });

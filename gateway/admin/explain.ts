@@ -1,9 +1,14 @@
 import { ConnectError } from '@connectrpc/connect';
 import { isUnavailable } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
+import { printable } from '../../services/platform/text.ts';
 
-/** Describes the failure of a command in one line, so that an operator knows what to do. */
+/** Describes the failure of a command in one line, so that an operator knows what to do. Texts from files may be in it. */
 export function explain(error: unknown): string {
+  return printable(textOf(error).replaceAll(/\s*\n\s*/g, ' '));
+}
+
+function textOf(error: unknown): string {
   if (isOutage(error))
     return `the database does not respond${reasonOf(error)}; is the system running?`;
   if (isUnavailable(error)) return 'a service does not respond; is the system running?';

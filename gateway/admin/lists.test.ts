@@ -100,6 +100,14 @@ test('member list shows user id, role, e-mail address and name', async () => {
   expect(others).toEqual([]);
 });
 
+test('a list has one line for each entry, without control characters, which would change the terminal', async () => {
+  const shop = await bench.gateway.newShop();
+  await bench.gateway.newKey({ shopId: shop, description: 'ERP\u001b[2J\nrevoked' });
+  expect(await admin('key', 'list', '--shop', String(shop))).toEqual([
+    expect.stringMatching(/ {2}ERP\ufffd\[2J\ufffdrevoked$/),
+  ]);
+});
+
 test('app list shows client id and issuer', async () => {
   const shop = String(await bench.gateway.newShop());
   const app = ['--shop', shop, '--issuer', 'https://id.example.com', '--client-id', 'erp'];

@@ -1,6 +1,5 @@
 import { Command } from 'commander';
 import type { Amount } from '../../proto/gen/rms/common/v1/money_pb.ts';
-import { printable } from '../../services/platform/text.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
 import { shopId } from './arguments.ts';
@@ -27,11 +26,11 @@ export function orderCommand(run: Run, print: Print): Command {
         const { currency, presentmentCurrency } = order;
         const text = (amount: Amount | undefined) =>
           `${amount?.shop} ${currency} (${amount?.presentment} ${presentmentCurrency})`;
-        print(printable(`${order.name}  ${order.id}  ${currency}, paid in ${presentmentCurrency}`));
+        print(`${order.name}  ${order.id}  ${currency}, paid in ${presentmentCurrency}`);
         for (const line of order.lines) {
           const units = `${line.returnable} of ${line.quantity} returnable`;
           const amounts = `paid ${text(line.paid?.total)}, left ${text(line.left?.total)}`;
-          print(printable([`${line.id}`, line.sku || '-', line.title, units, amounts].join('  ')));
+          print([`${line.id}`, line.sku || '-', line.title, units, amounts].join('  '));
         }
         const { shippingPaid, shippingLeft } = order;
         if (shippingPaid) print(`shipping: paid ${text(shippingPaid)}, left ${text(shippingLeft)}`);

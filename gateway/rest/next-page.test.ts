@@ -55,6 +55,12 @@ describe('the link', () => {
     );
   });
 
+  test('keeps lists that were sent with brackets, without which it would be a link to another list', () => {
+    expect(linkOf('/api/v1/warehouse/returns?state[]=open&label_status[0]=error&limit[]=1')).toBe(
+      '</api/v1/warehouse/returns?state%5B%5D=open&label_status%5B0%5D=error&cursor=c.1>; rel="next"',
+    );
+  });
+
   test('has no parameter that the operation does not know, and nothing that ends it early', () => {
     expect(linkOf('/api/v1/warehouse/returns?x=1&query=a>b"c')).toBe(
       '</api/v1/warehouse/returns?query=a%3Eb%22c&cursor=c.1>; rel="next"',

@@ -1,4 +1,4 @@
-import { PARAMETERS } from '../../services/contract/ignored.ts';
+import { isParameter } from '../../services/contract/ignored.ts';
 import { isObject } from '../../services/contract/json-object.ts';
 import type { Operation } from '../../services/contract/operation.ts';
 import { queryOf } from '../http/query.ts';
@@ -19,13 +19,12 @@ export function nextPageLink(
   target: string,
   page: unknown,
 ): string | undefined {
-  const known = PARAMETERS[id] ?? [];
-  if (!known.includes('cursor') || !isObject(page)) return undefined;
+  if (!isParameter(id, 'cursor') || !isObject(page)) return undefined;
   const { next_cursor: cursor } = page;
   if (typeof cursor !== 'string') return undefined;
   const [path = ''] = target.split('?', 1);
   const kept = [...queryOf({ url: target })].filter(
-    ([name]) => known.includes(name) && name !== 'cursor',
+    ([name]) => isParameter(id, name) && name !== 'cursor',
   );
   const link = `<${path}?${new URLSearchParams([...kept, ['cursor', cursor]])}>; rel="next"`;
   return link.length <= LINK_MAX ? link : undefined;

@@ -52,11 +52,13 @@ export function ignoredParameters(operation: OperationId, query: URLSearchParams
 }
 
 function unknownNames(operation: OperationId, query: URLSearchParams): string[] {
-  const known = PARAMETERS[operation] ?? [];
+  return [...new Set(query.keys())].filter((name) => !isParameter(operation, name));
+}
+
+/** Whether an operation reads the parameter of this name. The names of lists may have brackets. */
+export function isParameter(operation: OperationId, name: string): boolean {
   const lists = operation === 'listReturns' ? Object.keys(RETURNS_LISTS) : [];
-  return [...new Set(query.keys())].filter(
-    (name) => !known.includes(name) && !lists.includes(withoutBrackets(name)),
-  );
+  return (PARAMETERS[operation]?.includes(name) ?? false) || lists.includes(withoutBrackets(name));
 }
 
 /** An unknown parameter of a list that looks like a known one, such as `State`, `states` or `stat`. */

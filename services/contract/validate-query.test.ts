@@ -128,6 +128,7 @@ describe('the query of a list of returns', () => {
     ],
     ['limit=1&limit=2', 'limit must be given once.'],
     ['query=', 'query must not be empty; in an address, write # as %23.'],
+    ['query=%20%C2%A0', 'query must not be blank.'],
     ['updated_from=2026-02-30T00:00:00Z', 'updated_from must be on a day that exists.'],
     [
       'state=open,lost',

@@ -1,29 +1,42 @@
 import { decimalsOf } from '../../../services/platform/currencies.ts';
 import { formatAmount, isTooLarge } from '../../../services/platform/money.ts';
 
+/** The decimal sign of a file. Undefined when nobody stated it; then it is the point. */
+type Decimal = '.' | ',' | undefined;
+
 /**
- * Writes a number with this decimal sign as digits with a point: `1.234,50` and `1 234,50` as `1234.50`. Thousands are
- * groups of three. A text that is no such number stays as it is, and so does `1,234` without decimals when the decimal
- * sign is the point, because it may be a decimal comma.
+ * Writes a number with this decimal sign as digits with a point: `1.234,50` and `1 234,50` as `1234.50`, `(5)`, `5-` and
+ * `\u22125` as `-5`. Thousands are groups of three. A text that is no such number stays as it is. So does `1,234` when
+ * nobody stated the decimal sign, because its comma may be the decimal sign.
  */
-export function plainNumber(text: string, decimal: '.' | ','): string {
-  const groups = decimal === ',' ? GROUPED_BEFORE_COMMA : GROUPED_BEFORE_POINT;
-  const trimmed = text.trim();
-  const [, sign = '', units = '', fraction = ''] = groups.exec(trimmed) ?? [];
-  if (units === '' || (decimal === '.' && units.includes(',') && fraction === '')) return trimmed;
-  return `${sign}${units.replaceAll(/\D/g, '')}${fraction.replace(',', '.')}`;
+export function plainNumber(text: string, decimal: Decimal): string {
+  const number = withMinus(text);
+  const found = formOf(decimal).exec(number);
+  if (!found || (decimal === undefined && mayHaveOtherDecimal(number))) return number;
+  const [, sign = '', units = '', fraction = ''] = found;
+  return `${sign}${units.replaceAll(/\D/g, '') || '0'}${fraction.replace(',', '.')}`;
 }
 
-/** Whether a text is a number only when the point is the decimal sign. */
-export function hasOtherDecimal(text: string, decimal: '.' | ','): boolean {
-  const trimmed = text.trim();
-  return (
-    decimal === ',' && !GROUPED_BEFORE_COMMA.test(trimmed) && GROUPED_BEFORE_POINT.test(trimmed)
-  );
+/** Whether a text is a number only when the decimal sign is the other one. */
+export function hasOtherDecimal(text: string, decimal: Decimal): boolean {
+  const number = withMinus(text);
+  const other = decimal === ',' ? '.' : ',';
+  return !formOf(decimal).test(number) && formOf(other).test(number);
 }
 
-const GROUPED_BEFORE_COMMA = /^(-?)(\d+|\d{1,3}(?:[.\u0020\u00a0\u202f'\u2019]\d{3})+)(,\d+)?$/;
-const GROUPED_BEFORE_POINT = /^(-?)(\d+|\d{1,3}(?:[,\u0020\u00a0\u202f'\u2019]\d{3})+)(\.\d+)?$/;
+/** Whether the comma of a text is the sign of thousands or the decimal sign. */
+export const mayHaveOtherDecimal = (number: string): boolean => /^-?\d{1,3}(,\d{3})+$/.test(number);
+
+const BEFORE_COMMA = /^(-?)(\d+|\d{1,3}(?:[.\u0020\u00a0\u202f'\u2019]\d{3})+|(?=,))(,\d+)?$/;
+const BEFORE_POINT = /^(-?)(\d+|\d{1,3}(?:[,\u0020\u00a0\u202f'\u2019]\d{3})+|(?=\.))(\.\d+)?$/;
+
+const formOf = (decimal: Decimal) => (decimal === ',' ? BEFORE_COMMA : BEFORE_POINT);
+
+/** Writes the minus of accounts (`(5)`, `5-`), and the signs of Unicode, as a hyphen at the beginning. */
+function withMinus(text: string): string {
+  const signed = text.trim().replace(/^\((.+)\)$|^(.+)-$/, '-$1$2');
+  return signed.replace(/^[\u2212\u2013]/, '-');
+}
 
 /**
  * Multiplies a decimal unit price by a quantity, exactly.
@@ -36,7 +49,7 @@ export function lineAmount(
   quantity: number,
   currency: string,
 ): string | undefined {
-  const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(unitPrice.trim());
+  const match = /^(\d{1,12})(?:\.(\d{1,6})0*)?$/.exec(unitPrice.trim());
   const decimals = decimalsOf(currency);
   if (!match || decimals === undefined) return undefined;
   const fraction = match[2] ?? '';

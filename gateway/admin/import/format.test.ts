@@ -138,7 +138,7 @@ describe('the columns of a file', () => {
     expect(rows).toMatchObject([{ Description: 'Caf\u00e9', UnitPrice: '1.002,55' }]);
     const american = text.replace('01/12/2010', '12/31/2010');
     await expect(read(windows(american), { map: shipped('online-retail-excel') })).rejects.toThrow(
-      'line 2: InvoiceDate "12/31/2010 14:33" is no date dd/mm/yyyy',
+      'line 2: InvoiceDate "12/31/2010 14:33" is no date dd/mm/yyyy: the file of --columns needs "dates": "mm/dd/yyyy"',
     );
     const marked = await read(`\ufeff${text}`, { map: shipped('online-retail-excel') });
     expect(marked.how).toBe('UTF-8, separated by semicolons');
@@ -163,9 +163,29 @@ describe('a file that is not as stated', () => {
     const rows = (price: string) =>
       `${HEADER}\nA,1,x,-1,2011-03-01,1.250,,UK\nB,1,x,-1,2011-03-01,${price},,UK\n`;
     await expect(withMap(rows('1.95'), { decimal: ',' })).rejects.toThrow(
-      'line 3: UnitPrice "1.95" has no decimal comma: correct "decimal" in the file of --columns',
+      'line 3: UnitPrice "1.95" has no decimal comma: the file of --columns needs "decimal": "."',
     );
     expect((await withMap(rows('"1,95"'), { decimal: ',' })).rows).toHaveLength(2);
+  });
+
+  test('is rejected when it has decimal commas, because its 1.250 would be 1.25', async () => {
+    const rows = (price: string) =>
+      `${HEADER}\nA,1,x,-1,2011-03-01,1.250,,UK\nB,1,x,-1,2011-03-01,"${price}",,UK\n`;
+    await expect(read(rows('1.250,00'))).rejects.toThrow(
+      'line 3: UnitPrice "1.250,00" has a decimal comma: the file of --columns needs "decimal": ","',
+    );
+    expect((await withMap(rows('1,250'), { decimal: '.' })).rows).toHaveLength(2);
+  });
+
+  test.each([
+    ['within a cell', '5" pipe'],
+    ['after the end of a cell', '"5" pipe"'],
+  ])('names the line of a quote %s, and says how to write it', async (_, cell) => {
+    const [header = '', one = '', other = ''] = TEXT.split('\n');
+    const many = `${one}\n`.repeat(2_000);
+    await expect(read(`${header}\n\n${many}B,2,${cell},-1\n${other}`)).rejects.toThrow(
+      'line 2003: a quote is within a cell: write a cell with a quote in quotes, and the quote twice',
+    );
   });
 
   test('may have different line ends, which are no part of cells', async () => {

@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { jsonOf, normalForm, printable } from '../../../services/platform/text.ts';
 import { encodingOf } from './decoded.ts';
-import { readHead, type Source } from './source.ts';
+import { readHead, type Source, unreadable } from './source.ts';
+import { DATE_FORMS } from './time-in-zone.ts';
 
 /** The columns that the importer reads; others are ignored. */
 export const COLUMNS = [
@@ -21,8 +22,8 @@ const SEPARATORS = { ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'bars'
 
 const columnMap = z.strictObject({
   columns: z.partialRecord(z.enum(COLUMNS), z.string().min(1)).default({}),
-  dates: z.enum(['iso', 'dd/mm/yyyy', 'mm/dd/yyyy']).default('iso'),
-  decimal: z.enum(['.', ',']).default('.'),
+  dates: z.enum(DATE_FORMS).default('iso'),
+  decimal: z.enum(['.', ',']).optional(),
   separator: z.string().length(1).optional(),
   encoding: z.string().optional(),
 });
@@ -42,8 +43,8 @@ export interface Format extends ColumnMap {
 
 /** Reads the file of the option `--columns`. @throws Error that says what is wrong with it. */
 export async function readColumnMap(path: string): Promise<ColumnMap> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
-    throw new Error(`--columns: there is no file ${path}`, { cause });
+  const text = await readFile(path, 'utf8').catch((cause) => {
+    throw unreadable(path, cause);
   });
   const json = jsonOf(text);
   if (json === undefined) throw new Error(`--columns: ${path} is no JSON`);

@@ -63,6 +63,7 @@ describe('a line amount', () => {
 
   test('accepts a price with more decimals than the currency, if the product fits', () => {
     expect(lineAmount('0.005', 2, 'GBP')).toBe('0.01');
+    expect(lineAmount('1.9500000000', 2, 'GBP')).toBe('3.90');
   });
 
   test.each([
@@ -81,11 +82,22 @@ describe('a number', () => {
     ['-1.000', ',', '-1000'],
     ['1\u202f234,5', ',', '1234.5'],
     ['2,55', ',', '2.55'],
+    [',5', ',', '0.5'],
     ['12,34,5', ',', '12,34,5'],
     ['1,234.50', '.', '1234.50'],
-    ['1,234', '.', '1,234'],
+    ['1,234', '.', '1234'],
+    ['-1,234,567', '.', '-1234567'],
+    ['.95', '.', '0.95'],
     ['1,5', '.', '1,5'],
-    [' 2.55 ', '.', '2.55'],
+    ['1,234', undefined, '1,234'],
+    ['1,234.50', undefined, '1234.50'],
+    ["1'234.5", undefined, '1234.5'],
+    [' 2.55 ', undefined, '2.55'],
+    ['\u22125', undefined, '-5'],
+    ['(1.234)', ',', '-1234'],
+    ['5-', undefined, '-5'],
+    ['-(5)', undefined, '-(5)'],
+    ['.', undefined, '.'],
   ] as const)('%j with the decimal sign %j is %j', (text, decimal, plain) => {
     expect(plainNumber(text, decimal)).toBe(plain);
   });
@@ -130,12 +142,45 @@ describe('an invoice', () => {
   });
 
   test.each([
-    [{ UnitPrice: '1,95' }, 'if its comma is the decimal sign, say so with --columns'],
-    [{ InvoiceDate: '1/12/2010 14:33' }, 'name the order of day and month with --columns'],
+    [
+      { UnitPrice: '1,950' },
+      ': for its comma, the file of --columns needs "decimal": "," or "decimal": "."',
+    ],
+    [{ UnitPrice: '1.95 €' }, 'leave out signs of currencies'],
+    [
+      { InvoiceDate: '1/12/2010 14:33' },
+      ': the file of --columns needs "dates": "dd/mm/yyyy" or "dates": "mm/dd/yyyy"',
+    ],
+    [{ InvoiceDate: '31.12.10' }, 'needs "dates": "dd/mm/yy"'],
+    [{ InvoiceDate: '40513.6' }, 'format the column as dates'],
+    [{ InvoiceNo: '1.23E+11' }, 'format the column as text'],
+    [{ StockCode: '="00123"' }, 'format the column as text'],
   ])('with %p says what to do', (change, advice) => {
     expect(mapInvoice(invoice(change), target, USUAL_COLUMNS)).toEqual({
       errors: [{ line: 2, reason: expect.stringContaining(advice) }],
     });
+  });
+
+  test.each(['1,23E+11', '1E+15', '=A1', '#REF!', '#N/A', '#NV', '#BEZUG!', '#DIV/0!', '####'])(
+    'numbered %p is rejected, because a spreadsheet lost its number',
+    (InvoiceNo) => {
+      expect(mapInvoice(invoice({ InvoiceNo }), target, USUAL_COLUMNS)).toMatchObject({
+        errors: [{ line: 2 }],
+      });
+    },
+  );
+
+  test.each(['#1001', '00123', 'E+11', '15E10', '#NA1001'])('may be numbered %p', (InvoiceNo) => {
+    expect(submissionOf(invoice({ InvoiceNo })).order?.name).toBe(InvoiceNo);
+  });
+
+  test('has one customer, whom a program may name only in its first row', () => {
+    const of = (...ids: string[]) => invoice(...ids.map((CustomerID) => ({ CustomerID })));
+    expect(submissionOf(of('12472', '12472 ', '')).customer?.lastName).toBe('Customer 12472');
+    expect(mapInvoice(of('12472', '', '12473'), target, USUAL_COLUMNS)).toEqual({
+      errors: [{ line: 4, reason: expect.stringContaining('CustomerID differs from line 2') }],
+    });
+    expect(submissionOf(invoice({ CustomerID: ' ' })).customer?.lastName).toBeUndefined();
   });
 
   test('gives two lines with the same SKU different ids, which are the same in every run', () => {
@@ -149,8 +194,12 @@ describe('an invoice', () => {
   test.each([
     [{ Quantity: '3' }, 'Quantity must be a whole number from -1000000 to -1, not "3"'],
     [{ Quantity: 'many' }, 'Quantity must be a whole number from -1000000 to -1, not "many"'],
-    [{ UnitPrice: '1.999' }, 'UnitPrice must be a decimal number that fits GBP, not "1.999"'],
+    [
+      { UnitPrice: '1.999' },
+      'UnitPrice must be a decimal number of 0 or more that fits GBP, not "1.999"',
+    ],
     [{ InvoiceDate: 'yesterday' }, 'InvoiceDate must be an ISO time, not "yesterday"'],
+    [{ InvoiceDate: '31/02/2010' }, 'InvoiceDate must be an ISO time, not "31/02/2010"'],
     [{ StockCode: ' ' }, 'StockCode is empty'],
     [{ isWhole: false }, 'the row has more or fewer cells than the first line'],
   ])('is rejected for %p, with the line and the reason', (change, reason) => {

@@ -91,6 +91,12 @@ describe('import -', () => {
     ],
     ['with an unknown encoding', CSV, ['-', '--encoding', 'ebcdic'], 'unknown encoding ebcdic'],
     ['with a map that is missing', CSV, ['-', '--columns', 'a.json'], 'there is no file a.json'],
+    [
+      'with a folder for a map',
+      CSV,
+      ['-', '--columns', 'gateway'],
+      'gateway cannot be read (EISDIR',
+    ],
     ['with a map that is none', CSV, ['-', '--columns', 'package.json'], 'package.json: '],
     ['of a file that is missing', '', ['a.csv'], 'import: there is no file a.csv'],
   ])('%s submits nothing and prints why', async (_, input, words, reason) => {

@@ -7,6 +7,7 @@ import { explain } from '../explain.ts';
 import { describeFormat, type Format, formatOf, readColumnMap } from './format.ts';
 import { printSummary, startProgress } from './output.ts';
 import { importReturns } from './run.ts';
+import { unreadable } from './source.ts';
 import { storeInput } from './standard-input.ts';
 import { type ImportTarget, targetOf } from './target.ts';
 
@@ -96,13 +97,13 @@ async function importFile(
 
 /** Opens a file once, so that all of its readings are of the same file. */
 async function openFile(path: string): Promise<{ source: FileHandle; size: number }> {
-  const source = await open(path).catch((cause: unknown) => {
-    throw new Error(`there is no file ${path}`, { cause });
+  const source = await open(path).catch((cause) => {
+    throw unreadable(path, cause);
   });
   const found = await source.stat();
   if (found.isFile()) return { source, size: found.size };
   await source.close();
-  throw new Error(`${path} is not a file`);
+  throw new Error(`${path} is not a file; - reads standard input`);
 }
 
 try {

@@ -5,7 +5,7 @@ import { hasOtherDecimal } from './amount.ts';
 import { decoded } from './decoded.ts';
 import { type Column, type Format, positionsIn } from './format.ts';
 import type { Source } from './source.ts';
-import { hasOtherOrder } from './time-in-zone.ts';
+import { formsOf, linesOf } from './time-in-zone.ts';
 
 export type Row = Readonly<Record<Column, string>> & {
   /** Line of the file, from 1. */
@@ -82,14 +82,21 @@ async function* readRows(
       else rowOf = rowReader(record, format);
     }
   } catch (error) {
-    if (!(error instanceof CsvError) || error.code !== 'CSV_MAX_RECORD_SIZE') throw error;
-    throw new Error(
-      `line ${last + 1}: the row is longer than 65536 characters; probably a quote in it does not close`,
-      { cause: error },
-    );
+    throw error instanceof CsvError ? notCsv(error, last) : error;
   } finally {
     text.destroy();
   }
+}
+
+/** @param last line of the last whole row. */
+function notCsv(error: CsvError, last: number): Error {
+  const reasons: Partial<Record<CsvError['code'], string>> = {
+    CSV_MAX_RECORD_SIZE: `line ${last + 1}: the row is longer than 65536 characters; probably a quote in it does not close`,
+    CSV_QUOTE_NOT_CLOSED: `line ${last + 1}: a quote does not close`,
+  };
+  const advice = 'write a cell with a quote in quotes, and the quote twice: "5"" pipe"';
+  const reason = reasons[error.code] ?? `line ${error.lines}: a quote is within a cell: ${advice}`;
+  return new Error(reason, { cause: error });
 }
 
 interface Parsed {
@@ -137,16 +144,18 @@ export async function findScattered(source: Source, format: Format): Promise<Rea
 }
 
 function requireForms({ line, ...row }: Row, { dates, decimal }: Format): void {
-  if (hasOtherOrder(row.InvoiceDate, dates)) {
+  const forms = dates === 'iso' ? [] : formsOf(row.InvoiceDate);
+  if (forms.length > 0 && !forms.includes(dates)) {
     throw new Error(
-      `line ${line}: InvoiceDate "${row.InvoiceDate}" is no date ${dates}: correct "dates" in the file of --columns`,
+      `line ${line}: InvoiceDate "${row.InvoiceDate}" is no date ${dates}: the file of --columns needs ${linesOf(forms)}`,
     );
   }
   const column = (['UnitPrice', 'Quantity'] as const).find((one) =>
     hasOtherDecimal(row[one], decimal),
   );
   if (!column) return;
+  const [has, other] = decimal === ',' ? ['no decimal comma', '.'] : ['a decimal comma', ','];
   throw new Error(
-    `line ${line}: ${column} "${row[column]}" has no decimal comma: correct "decimal" in the file of --columns`,
+    `line ${line}: ${column} "${row[column]}" has ${has}: the file of --columns needs "decimal": "${other}"`,
   );
 }

@@ -195,6 +195,18 @@ describe('import', () => {
     expect(returns[0]?.lineItems.map(({ title }) => title)).toEqual(['HAT', 'HAT', 'HAT']);
   });
 
+  test('imports nothing that it read after the file changed, because an amount may be incomplete', async () => {
+    const shopId = await bench.shop();
+    const states = [undefined, undefined, new Error('the file changed')];
+    const changed = importing(shopId, [row('A'), row('B'), row('C').slice(0, -9)], async () => {
+      const error = states.shift();
+      if (error) throw error;
+    });
+    await expect(changed).rejects.toThrow('the file changed');
+    const { returns } = await bench.client.searchReturns({ shopId, actor });
+    expect(returns.map((one) => one.order?.name).sort()).toEqual(['A', 'B']);
+  });
+
   test('imports nothing of a file that changed while it was checked', async () => {
     const shopId = await bench.shop();
     const changed = importing(shopId, [row('A')], async () => {

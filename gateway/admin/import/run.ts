@@ -35,7 +35,7 @@ export interface ImportSummary {
  * they are, the file is read to its end before anything is submitted. All other returns are submitted. An outage ends
  * the run. Texts of returns that exist become those of the file, see `correct-texts.ts` of the returns service.
  *
- * @param o.requireUnchanged throws if the file changed since the run began.
+ * @param o.requireUnchanged throws if the file changed since the run began. Nothing that was read later is submitted.
  * @param o.progress called after each return with the bytes read so far.
  * @throws ConnectError when the service cannot be reached; Error when the file cannot be read.
  */
@@ -58,11 +58,14 @@ export async function importReturns(
     errorCount: 0,
   };
   const scattered = await findScattered(source, o.format);
-  await o.requireUnchanged();
   const running = new Set<Promise<void>>();
   const rejected = new Set<string>();
   let failure: unknown;
   for await (const invoice of readInvoices(source, o.format)) {
+    // Before each submission: a file that grows may end within an amount.
+    await o.requireUnchanged().catch((error) => {
+      failure ??= error;
+    });
     if (failure) break;
     const work = importOne(invoice, target, { ...o, scattered })
       .then((result) => {

@@ -7,6 +7,15 @@ export type Source = string | FileHandle;
 
 const HEAD_BYTES = 65_536;
 
+/** Says why a file cannot be opened, and what to do. */
+export function unreadable(path: string, cause: NodeJS.ErrnoException): Error {
+  const why =
+    cause.code === 'ENOENT'
+      ? `there is no file ${path}`
+      : `${path} cannot be read (${cause.message}): use a file that this user may read`;
+  return new Error(why, { cause });
+}
+
 /** Opens a stream of the bytes of a file, from its beginning. */
 export function bytesOf(
   source: Source,

@@ -7,11 +7,11 @@ import type {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { normalForm } from '../../../services/platform/text.ts';
-import { lineAmount, plainNumber } from './amount.ts';
+import { lineAmount, mayHaveOtherDecimal, plainNumber } from './amount.ts';
 import type { ColumnMap } from './format.ts';
 import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 import type { ImportTarget } from './target.ts';
-import { isOrdered, isoDate, timeInZone } from './time-in-zone.ts';
+import { formsOf, isoDate, linesOf, timeInZone } from './time-in-zone.ts';
 
 /** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
 const CODES = new Map(
@@ -58,6 +58,11 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget, map: ColumnMa
     errors.push({ line: first.line, reason });
   }
   const lines = invoice.rows.map((row, at) => lineOf(row, at, { ...invoice, target, map, errors }));
+  const other = invoice.rows.find((row) => isOfOther(row, first));
+  if (other) {
+    const reason = `CustomerID differs from line ${first.line}: all rows of an invoice must have one customer`;
+    errors.push({ line: other.line, reason });
+  }
   const submittedAt = localTime(first, map, errors);
   if (errors.length > 0) return { errors };
   return {
@@ -69,7 +74,7 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget, map: ColumnMa
       currency: target.currency,
       presentmentCurrency: target.currency,
       customer: {
-        ...(first.CustomerID && { lastName: `Customer ${first.CustomerID}` }),
+        ...(first.CustomerID.trim() && { lastName: `Customer ${first.CustomerID}` }),
         address: { country: first.Country, countryCode: countryCode(first.Country) },
       },
       outcome: Outcome.REFUND,
@@ -81,6 +86,15 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget, map: ColumnMa
   };
 }
 
+/** Whether a row names another customer. Some programs name the customer only in the first row of an invoice. */
+function isOfOther(row: Row, first: Row): boolean {
+  const customer = normalForm(row.CustomerID);
+  return customer !== '' && customer !== normalForm(first.CustomerID);
+}
+
+/** A formula, an error value, or a long number that was rounded: the number is lost, and others look the same. */
+const OF_SPREADSHEET = /^(?:=|#+$|#n\/\p{L}+$|#nv$|#\p{L}+(?:\/0)?[!?]$|\d(?:[.,]\d+)?e\+\d+$)/iu;
+
 function lineOf(
   row: Row,
   at: number,
@@ -88,8 +102,14 @@ function lineOf(
 ) {
   const reject = (reason: string) => o.errors.push({ line: row.line, reason });
   if (!row.isWhole) reject('the row has more or fewer cells than the first line');
-  if (row.InvoiceNo.trim() === '') reject('InvoiceNo is empty');
-  if (row.StockCode.trim() === '') reject('StockCode is empty');
+  for (const name of ['InvoiceNo', 'StockCode'] as const) {
+    const text = row[name].trim();
+    if (text === '') reject(`${name} is empty`);
+    if (!OF_SPREADSHEET.test(text)) continue;
+    reject(
+      `${name} "${text}" is what a spreadsheet made of it: format the column as text before the data is in it, and export again`,
+    );
+  }
   const quantity = Number(plainNumber(row.Quantity, o.map.decimal) || Number.NaN);
   const isValid = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
   if (!isValid)
@@ -97,11 +117,8 @@ function lineOf(
   const price = plainNumber(row.UnitPrice, o.map.decimal);
   const amount = isValid ? lineAmount(price, -quantity, o.target.currency) : '0';
   if (amount === undefined) {
-    const hint = price.includes(',')
-      ? ': if its comma is the decimal sign, say so with --columns'
-      : '';
     reject(
-      `UnitPrice must be a decimal number that fits ${o.target.currency}, not "${row.UnitPrice}"${hint}`,
+      `UnitPrice must be a decimal number of 0 or more that fits ${o.target.currency}, not "${row.UnitPrice}"${hintOf(price, o.map)}`,
     );
   }
   const money = { shop: amount ?? '0' };
@@ -119,12 +136,22 @@ function lineOf(
   };
 }
 
+/** What to do about a text that is no price. */
+function hintOf(price: string, { decimal }: ColumnMap): string {
+  if (decimal === undefined && mayHaveOtherDecimal(price)) {
+    return ': for its comma, the file of --columns needs "decimal": "," or "decimal": "."';
+  }
+  return /[\p{Sc}\p{L}]/u.test(price) ? ': leave out signs of currencies and letters' : '';
+}
+
 function localTime({ InvoiceDate: text, line }: Row, { dates }: ColumnMap, errors: RowError[]) {
   const time = timeInZone(isoDate(text.trim(), dates), TIME_ZONE);
   if (time === undefined) {
     const form = dates === 'iso' ? 'an ISO time' : `a time ${dates} hh:mm`;
-    const hint = isOrdered(text) ? ': name the order of day and month with --columns' : '';
-    errors.push({ line, reason: `InvoiceDate must be ${form}, not "${text}"${hint}` });
+    const forms = formsOf(text);
+    const hint = forms.length > 0 ? `: the file of --columns needs ${linesOf(forms)}` : '';
+    const serial = /^\d{5}(?:[.,]\d+)?$/.test(text.trim()) ? ': format the column as dates' : '';
+    errors.push({ line, reason: `InvoiceDate must be ${form}, not "${text}"${hint}${serial}` });
   }
   return time ?? 0;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { timeInZone } from './time-in-zone.ts';
+import { type DateForm, isoDate, timeInZone } from './time-in-zone.ts';
 
 const london = (text: string): string | undefined => {
   const at = timeInZone(text, 'Europe/London');
@@ -30,4 +30,36 @@ describe('a time in London', () => {
       expect(london(text)).toBeUndefined();
     },
   );
+});
+
+describe('a date of a file', () => {
+  test.each<[string, DateForm, string]>([
+    ['2011/12/9 8:26', 'iso', '2011-12-09T08:26:00'],
+    ['2011.12.09', 'mm/dd/yyyy', '2011-12-09T00:00:00'],
+    ['20111209 08:26', 'iso', '2011-12-09T08:26:00'],
+    ['2011-12-09 08:26:05.123', 'iso', '2011-12-09T08:26:05'],
+    ['2011-12-09 08:26:05 -0500', 'iso', '2011-12-09T08:26:05-05:00'],
+    ['2011-12-09 08:26:05+00', 'iso', '2011-12-09T08:26:05+00:00'],
+    ['2011-12-09 08:26:05 UTC', 'iso', '2011-12-09T08:26:05Z'],
+    ['9/12/2011 12:26 AM', 'dd/mm/yyyy', '2011-12-09T00:26:00'],
+    ['9-12-2011, 1:26:05 p.m.', 'mm/dd/yyyy', '2011-09-12T13:26:05'],
+    ['09.12.2011 08.26', 'dd/mm/yyyy', '2011-12-09T08:26:00'],
+    ['09.12.11 8h26', 'dd/mm/yy', '2011-12-09T08:26:00'],
+    ['9/12/11', 'mm/dd/yy', '2011-09-12T00:00:00'],
+    ['11/12/09', 'yy/mm/dd', '2011-12-09T00:00:00'],
+  ])('%j, which is %s, is %s', (text, form, iso) => {
+    expect(isoDate(text, form)).toBe(iso);
+  });
+
+  test.each<[string, DateForm]>([
+    ['9/12/2011', 'iso'],
+    ['9/12/11', 'dd/mm/yyyy'],
+    ['9/12/2011', 'dd/mm/yy'],
+    ['9/12-2011', 'dd/mm/yyyy'],
+    ['9/12/211', 'dd/mm/yyyy'],
+    ['9/12/2011 8', 'dd/mm/yyyy'],
+    ['201112', 'iso'],
+  ])('%j is not %s', (text, form) => {
+    expect(isoDate(text, form)).toBe(text);
+  });
 });

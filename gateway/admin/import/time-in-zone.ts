@@ -31,31 +31,50 @@ function offsetAt(at: number, zone: string): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
 }
 
-/** Forms of local dates: ISO 8601, or with day and month in this order. */
-export type DateForm = 'iso' | 'dd/mm/yyyy' | 'mm/dd/yyyy';
+/** Forms of dates: ISO 8601, or the order of the parts, and the digits of the year. */
+export const DATE_FORMS = [
+  'iso',
+  'dd/mm/yyyy',
+  'mm/dd/yyyy',
+  'dd/mm/yy',
+  'mm/dd/yy',
+  'yy/mm/dd',
+] as const;
+export type DateForm = (typeof DATE_FORMS)[number];
 
-const WITH_ORDER =
-  /^(\d{1,2})[/.-](\d{1,2})[/.-](\d{4})(?:,? (\d{1,2}):(\d{2})(?::(\d{2}))?(?: ?([ap])\.?m\.?)?)?$/i;
+const YEAR_FIRST = ['yyyy', 'mm', 'dd'];
+const WITHOUT_SIGNS = /^(\d{4})(\d{2})(\d{2})(?!\d)/;
+const DATE = /^(\d{1,4})([/.-])(\d{1,2})\2(\d{1,4})(?!\d)(.*)$/;
+const TIME =
+  /^(?:[t ,]+(\d{1,2})[:.h](\d{2})(?:[:.](\d{2})(?:[.,]\d+)?)?(?: ?([ap])\.?m\.?)?(?: ?(?:(z|utc|gmt)|([+-]\d{2}):?(\d{2})?))?)?$/i;
 
-/** Writes a date of this form as ISO 8601. Other texts stay as they are. */
+/**
+ * Writes a date of this form, with or without a time, as ISO 8601. A date with a year of four digits at its beginning is
+ * read in every form. Other texts stay as they are.
+ */
 export function isoDate(text: string, form: DateForm): string {
-  const found = form === 'iso' ? null : WITH_ORDER.exec(text);
-  if (!found) return text;
-  const [, one = '', other = '', year, hour = '0', minute = '00', second = '00', half] = found;
-  const [day, month] = form === 'dd/mm/yyyy' ? [one, other] : [other, one];
-  const hours = half ? (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0) : Number(hour);
+  const date = DATE.exec(text.trim().replace(WITHOUT_SIGNS, '$1-$2-$3'));
+  const time = TIME.exec(date?.[5] ?? '');
+  if (!date || !time) return text;
+  const parts = [date[1], date[3], date[4]];
+  const names = date[1]?.length === 4 ? YEAR_FIRST : form.split('/');
+  const part = (letter: string) => parts[names.findIndex((name) => name.startsWith(letter))] ?? '';
+  const year = part('y');
+  if (!names.includes('y'.repeat(year.length || 1))) return text;
+  const [, hour = '0', minute = '00', second = '00', half, utc, hours, minutes = '00'] = time;
+  const ofDay = half ? (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0) : hour;
   const two = (digits: string | number) => String(digits).padStart(2, '0');
-  return `${year}-${two(month)}-${two(day)}T${two(hours)}:${minute}:${second}`;
+  const offset = hours ? `${hours}:${minutes}` : utc && 'Z';
+  const day = `${year.padStart(4, '20')}-${two(part('m'))}-${two(part('d'))}`;
+  return `${day}T${two(ofDay)}:${minute}:${second}${offset ?? ''}`;
 }
 
-/** Whether a text is a date only when day and month are exchanged. */
-export function hasOtherOrder(text: string, form: DateForm): boolean {
-  const found = form === 'iso' ? null : WITH_ORDER.exec(text.trim());
-  if (!found) return false;
-  const [first, second] = [Number(found[1]), Number(found[2])];
-  const [day, month] = form === 'dd/mm/yyyy' ? [first, second] : [second, first];
-  return month > 12 && month <= 31 && day <= 12;
+/** The forms in which a text is a date. */
+export function formsOf(text: string): DateForm[] {
+  const inUtc = (form: DateForm) => isoDate(text, form).replace(/T[\d:]{8}$/, '$&Z');
+  return DATE_FORMS.filter((form) => parseTime(inUtc(form)) !== undefined);
 }
 
-/** Whether a text looks like a date with day and month in an unknown order. */
-export const isOrdered = (text: string): boolean => WITH_ORDER.test(text.trim());
+/** The lines of a map of columns that state these forms. */
+export const linesOf = (forms: readonly DateForm[]): string =>
+  forms.map((form) => `"dates": "${form}"`).join(' or ');

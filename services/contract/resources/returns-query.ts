@@ -1,5 +1,5 @@
 import { MAX_ID, parseId } from '../../platform/ids.ts';
-import { characters } from '../../platform/text.ts';
+import { blank, characters } from '../../platform/text.ts';
 import { SEARCH_TEXT_MAX } from '../limits.ts';
 import { LABEL_STATUSES, RETURN_STATES } from '../vocabulary.ts';
 import { InvalidParameter, type Page, parametersIn, type QueryResult, readQuery } from './query.ts';
@@ -79,7 +79,10 @@ function destinationOf(text: string | undefined): bigint | undefined {
   return id;
 }
 
-function searchText(text = ''): string {
+function searchText(text?: string): string {
+  if (text === undefined) return '';
+  // It would find everything.
+  if (blank(text)) throw new InvalidParameter('query', 'must not be blank');
   if (characters(text) <= SEARCH_TEXT_MAX) return text;
   throw new InvalidParameter('query', `must be at most ${SEARCH_TEXT_MAX} characters`);
 }
