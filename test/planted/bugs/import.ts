@@ -84,6 +84,14 @@ export const importBugs: readonly Bug[] = [
     tests: ['gateway/admin/import/import.test.ts'],
   },
   {
+    name: 'texts-change-the-terminal',
+    promise: 'admin commands print no control characters of stored texts',
+    file: 'gateway/admin/commands.ts',
+    find: 'write(printable(line))',
+    replace: 'write(line)',
+    tests: ['gateway/admin/lists.test.ts'],
+  },
+  {
     name: 'two-customers-of-an-invoice',
     promise: 'an import rejects an invoice whose rows name different customers',
     file: 'gateway/admin/import/submission.ts',
