@@ -17,12 +17,22 @@ export function plainNumber(text: string, decimal: Decimal): string {
   return `${sign}${units.replaceAll(/\D/g, '') || '0'}${fraction.replace(',', '.')}`;
 }
 
-/** Whether a text is a number only when the decimal sign is the other one. */
-export function hasOtherDecimal(text: string, decimal: Decimal): boolean {
+/**
+ * The decimal signs of which a map of columns must state one: the other one, if a text is a number only with it; each, if
+ * `1.250` may be 1250, because programs that separate cells by semicolons usually write decimal commas.
+ */
+export function neededSigns(
+  text: string,
+  { decimal, separator }: { readonly decimal?: Decimal; readonly separator: string },
+): readonly string[] {
   const number = withMinus(text);
   const other = decimal === ',' ? '.' : ',';
-  return !formOf(decimal).test(number) && formOf(other).test(number);
+  if (!formOf(decimal).test(number) && formOf(other).test(number)) return [other];
+  const isUnclear = decimal === undefined && separator === ';' && POINTS_OF_THOUSANDS.test(number);
+  return isUnclear ? [',', '.'] : [];
 }
+
+const POINTS_OF_THOUSANDS = /^-?[1-9]\d{0,2}(\.\d{3})+$/;
 
 /** Whether the comma of a text is the sign of thousands or the decimal sign. */
 export const mayHaveOtherDecimal = (number: string): boolean => /^-?\d{1,3}(,\d{3})+$/.test(number);

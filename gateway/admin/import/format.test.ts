@@ -163,7 +163,7 @@ describe('a file that is not as stated', () => {
     const rows = (price: string) =>
       `${HEADER}\nA,1,x,-1,2011-03-01,1.250,,UK\nB,1,x,-1,2011-03-01,${price},,UK\n`;
     await expect(withMap(rows('1.95'), { decimal: ',' })).rejects.toThrow(
-      'line 3: UnitPrice "1.95" has no decimal comma: the file of --columns needs "decimal": "."',
+      'line 3: UnitPrice "1.95" has another decimal sign than stated: the file of --columns needs "decimal": "."',
     );
     expect((await withMap(rows('"1,95"'), { decimal: ',' })).rows).toHaveLength(2);
   });
@@ -172,9 +172,12 @@ describe('a file that is not as stated', () => {
     const rows = (price: string) =>
       `${HEADER}\nA,1,x,-1,2011-03-01,1.250,,UK\nB,1,x,-1,2011-03-01,"${price}",,UK\n`;
     await expect(read(rows('1.250,00'))).rejects.toThrow(
-      'line 3: UnitPrice "1.250,00" has a decimal comma: the file of --columns needs "decimal": ","',
+      'line 3: UnitPrice "1.250,00" has another decimal sign than stated: the file of --columns needs "decimal": ","',
     );
     expect((await withMap(rows('1,250'), { decimal: '.' })).rows).toHaveLength(2);
+    const european = rows('2').replaceAll(',', ';');
+    await expect(read(european)).rejects.toThrow('needs "decimal": "," or "decimal": "."');
+    expect((await withMap(european, { decimal: ',' })).rows).toHaveLength(2);
   });
 
   test.each([

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
 import { normalForm } from '../../../services/platform/text.ts';
-import { hasOtherDecimal } from './amount.ts';
+import { neededSigns } from './amount.ts';
 import { decoded } from './decoded.ts';
 import { type Column, type Format, positionsIn } from './format.ts';
 import type { Source } from './source.ts';
@@ -143,19 +143,19 @@ export async function findScattered(source: Source, format: Format): Promise<Rea
   return scattered;
 }
 
-function requireForms({ line, ...row }: Row, { dates, decimal }: Format): void {
+function requireForms({ line, ...row }: Row, format: Format): void {
+  const { dates } = format;
   const forms = dates === 'iso' ? [] : formsOf(row.InvoiceDate);
   if (forms.length > 0 && !forms.includes(dates)) {
     throw new Error(
       `line ${line}: InvoiceDate "${row.InvoiceDate}" is no date ${dates}: the file of --columns needs ${linesOf(forms)}`,
     );
   }
-  const column = (['UnitPrice', 'Quantity'] as const).find((one) =>
-    hasOtherDecimal(row[one], decimal),
-  );
-  if (!column) return;
-  const [has, other] = decimal === ',' ? ['no decimal comma', '.'] : ['a decimal comma', ','];
-  throw new Error(
-    `line ${line}: ${column} "${row[column]}" has ${has}: the file of --columns needs "decimal": "${other}"`,
-  );
+  for (const column of ['UnitPrice', 'Quantity'] as const) {
+    const signs = neededSigns(row[column], format).map((sign) => `"decimal": "${sign}"`);
+    if (signs.length === 0) continue;
+    throw new Error(
+      `line ${line}: ${column} "${row[column]}" has another decimal sign than stated: the file of --columns needs ${signs.join(' or ')}`,
+    );
+  }
 }

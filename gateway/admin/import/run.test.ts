@@ -216,6 +216,22 @@ describe('import', () => {
     expect(await triggers(shopId)).toEqual([]);
   });
 
+  test('names the line and the column of a value that the service rejects', async () => {
+    const long = 'x'.repeat(300);
+    const { errors } = await importing(await bench.shop(), [
+      ...[row('A'), row('A').replace('HAT', long)],
+      ...[row('B'), row('B').replace('22631', long)],
+      row(long),
+      row('C').replace('2010-12', '2110-12'),
+    ]);
+    expect(errors).toEqual([
+      { line: 3, reason: 'Description must be at most 191 characters' },
+      { line: 5, reason: 'StockCode must be at most 191 characters' },
+      { line: 6, reason: 'InvoiceNo must be at most 200 characters' },
+      { line: 7, reason: 'InvoiceDate must not be in the future' },
+    ]);
+  });
+
   test('reports rows without an invoice number', async () => {
     const { errors, rejected } = await importing(await bench.shop(), [row(''), row('B'), row('')]);
     expect(errors).toMatchObject([

@@ -167,30 +167,44 @@ async function newestOf(
 
 /** The column from which a field of a submission is made. Amounts are those of `UnitPrice`. */
 const COLUMN_OF: Readonly<Record<string, string>> = {
+  idempotency_key: 'InvoiceNo',
+  'order.name': 'InvoiceNo',
   quantity: 'Quantity',
   sku: 'StockCode',
+  line_item_title: 'Description',
+  title: 'Description',
+  'customer.address.country': 'Country',
   submitted_at: 'InvoiceDate',
   'customer.last_name': 'CustomerID',
   lines: 'the number of rows',
 };
 
 /** The reasons why the service rejected this return; undefined for other errors, such as an outage. */
-function rejectionReasons(error: unknown, { rows, number }: Invoice): RowError[] | undefined {
+function rejectionReasons(error: unknown, invoice: Invoice): RowError[] | undefined {
   const { code, rawMessage } = ConnectError.from(error);
-  const first = rows[0]?.line ?? 0;
-  if (code === Code.InvalidArgument || code === Code.FailedPrecondition) {
-    return [{ line: first, reason: rawMessage }];
+  if (code === Code.FailedPrecondition) {
+    return [{ line: invoice.rows[0]?.line ?? 0, reason: rawMessage }];
+  }
+  if (code === Code.InvalidArgument) {
+    const [field = '', ...rule] = rawMessage.split(' ');
+    const { line, column = field } = cellOf(field, invoice);
+    return [{ line, reason: [column, ...rule].join(' ') }];
   }
   if (code !== Code.AlreadyExists) return undefined;
   const [, fields = ''] = rawMessage.split(': ');
   const byRow = fields.split(', ').map((field) => {
-    const [, at, name = field] = /^lines\[(\d+)\]\.(.*)$/.exec(field) ?? [];
-    const line = at === undefined ? first : (rows[Number(at)]?.line ?? first);
-    const what = COLUMN_OF[name] ?? (at === undefined ? 'a value' : 'UnitPrice');
-    const reason = `${number} was imported before with other rows: ${what} differs; only texts can be corrected`;
+    const { line, column = 'a value' } = cellOf(field, invoice);
+    const reason = `${invoice.number} was imported before with other rows: ${column} differs; only texts can be corrected`;
     return [`${line} ${reason}`, { line, reason }] as const;
   });
   return [...new Map(byRow).values()];
+}
+
+/** The line and the column from which a field of a submission is made. */
+function cellOf(field: string, { rows }: Invoice): { line: number; column?: string | undefined } {
+  const [, at, name = field] = /^lines\[(\d+)\]\.(.*)$/.exec(field) ?? [];
+  const line = rows[Number(at ?? 0)]?.line ?? 0;
+  return { line, column: COLUMN_OF[name] ?? (at === undefined ? undefined : 'UnitPrice') };
 }
 
 /**

@@ -62,8 +62,8 @@ export const importBugs: readonly Bug[] = [
     name: 'points-are-thousands',
     promise: 'an import rejects a file whose decimal sign is another one than stated',
     file: 'gateway/admin/import/rows.ts',
-    find: 'if (!column) return;',
-    replace: 'return;',
+    find: 'if (signs.length === 0) continue;',
+    replace: 'continue;',
     tests: ['gateway/admin/import/format.test.ts'],
   },
   {
