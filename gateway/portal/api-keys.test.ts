@@ -32,6 +32,7 @@ async function works(text: string): Promise<boolean> {
   return (await createApiKeyCheck(under.database.pool, () => {}).check(text)) !== undefined;
 }
 
+const DAY_MS = 86_400_000;
 const content = { description: 'Warehouse', scopes: ['returns'] };
 const key = (): string => crypto.randomUUID();
 
@@ -73,10 +74,26 @@ describe('API keys in the portal', () => {
     expect(await codeOf(keys.createApiKey(request))).toBe(Code.AlreadyExists);
   });
 
+  test('with a lifetime in days expire by the clock of the service, also when they are made by a repeat', async () => {
+    const keys = (await newDeveloper()).client(ApiKeysService);
+    const request = { ...content, lifetimeDays: 30, idempotencyKey: key() };
+    const [from, first] = [Date.now(), await keys.createApiKey(request)];
+    const expiresAt = 1_000 * Number(first.key?.expiresAt?.seconds);
+    expect(expiresAt).toBeGreaterThan(from + 30 * DAY_MS - 1_000);
+    expect(expiresAt).toBeLessThanOrEqual(Date.now() + 30 * DAY_MS);
+    const repeated = await keys.createApiKey(request);
+    expect(repeated.key?.id).toBe(first.key?.id);
+    expect(await codeOf(keys.createApiKey({ ...request, lifetimeDays: 90 }))).toBe(
+      Code.AlreadyExists,
+    );
+  });
+
   test.each([
     ['without a scope', { ...content, scopes: [] }],
     ['with an unknown scope', { ...content, scopes: ['everything'] }],
     ['without a description', { ...content, description: ' ' }],
+    ['with a lifetime of no days', { ...content, lifetimeDays: 0 }],
+    ['with a lifetime of more than ten years', { ...content, lifetimeDays: 3_651 }],
     [
       'with an expiry in the past',
       { ...content, expiresAt: timestampFromDate(new Date('2020-01-01')) },

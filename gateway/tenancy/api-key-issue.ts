@@ -11,6 +11,8 @@ import { insertApiKey, type KeyCreation, requireKeyQuota, requireScope } from '.
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
+const DAY_MS = 86_400_000;
+
 /** A new key with its text, which is shown once. */
 export interface IssuedKey {
   readonly keyId: string;
@@ -37,16 +39,20 @@ export function issueApiKey(
   o: KeyedCall & {
     readonly scopes: readonly string[];
     readonly description: string;
-    readonly expiresAt: Date | undefined;
+    readonly expiresAt?: Date | undefined;
+    /** Instead of `expiresAt`: a repeat has the same number of days, and another time. */
+    readonly lifetimeDays?: number | undefined;
   },
 ): Promise<IssuedKey> {
   const scopes = o.scopes.map(requireScope);
-  const { shopId, description, expiresAt, by } = o;
+  const { shopId, description, lifetimeDays, by } = o;
+  const expiresAt =
+    lifetimeDays === undefined ? o.expiresAt : new Date(Date.now() + lifetimeDays * DAY_MS);
   const creation = creationOf(o.idempotencyKey, [
     'create',
     [...scopes].sort(),
     description,
-    expiresAt,
+    lifetimeDays ?? expiresAt,
   ]);
   return inTransaction(pool, async (tx) => {
     const { sandbox } = await lockShop(tx, shopId);

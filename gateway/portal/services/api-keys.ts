@@ -1,7 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { ApiKeySchema, ApiKeysService } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
+import type {
+  ApiKeySchema,
+  ApiKeysService,
+  CreateApiKeyRequest,
+} from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { OPERATIONS } from '../../../services/contract/operations.ts';
 import { SCOPES } from '../../../services/contract/scopes.ts';
 import { issueApiKey, rotateApiKey } from '../../tenancy/api-key-issue.ts';
@@ -16,6 +20,7 @@ import { timestampOf } from '../views/values.ts';
 const MAX_DESCRIPTION = 191;
 /** Maximum number of revoked and expired keys in a list. */
 const MAX_ENDED = 100;
+const MAX_LIFETIME_DAYS = 3_650;
 const MAX_OVERLAP_HOURS = 168;
 const DEFAULT_OVERLAP_HOURS = 24;
 
@@ -44,16 +49,13 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
       };
     },
 
-    async createApiKey({ idempotencyKey, description, scopes, expiresAt }, context) {
+    async createApiKey({ idempotencyKey, description, scopes, ...lifetime }, context) {
       const call = callOf(context);
       if (scopes.length === 0) throw invalid('scopes', 'must have at least one scope');
-      const expires = timeOf('expires_at', expiresAt);
-      if (expires && expires.getTime() <= Date.now())
-        throw invalid('expires_at', 'must be in the future');
       const { keyId, text } = await issueApiKey(pool, {
         shopId: call.session.shopId,
         scopes,
-        expiresAt: expires,
+        ...expiryOf(lifetime),
         by: authorOf(call),
         description: textOf('description', description, MAX_DESCRIPTION),
         idempotencyKey: keyOf(call, idempotencyKey),
@@ -87,6 +89,19 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
       return { key: apiKeyView(await keyNamed(call, keyId)) };
     },
   };
+}
+
+/** When a new key expires. A page counts in days, because the clock of its browser may be wrong. */
+function expiryOf({
+  expiresAt,
+  lifetimeDays,
+}: Pick<CreateApiKeyRequest, 'expiresAt' | 'lifetimeDays'>) {
+  if (lifetimeDays !== undefined && (lifetimeDays < 1 || lifetimeDays > MAX_LIFETIME_DAYS)) {
+    throw invalid('lifetime_days', `must be 1 to ${MAX_LIFETIME_DAYS}`);
+  }
+  const at = timeOf('expires_at', expiresAt);
+  if (at && at.getTime() <= Date.now()) throw invalid('expires_at', 'must be in the future');
+  return { expiresAt: at, lifetimeDays };
 }
 
 type KeyView = MessageInitShape<typeof ApiKeySchema>;

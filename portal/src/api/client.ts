@@ -2,6 +2,7 @@ import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { QueryCache, QueryClient } from '@tanstack/react-query';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { setClock } from '../parts/clock.ts';
 import { hasLeft } from '../session/leave.ts';
 import { isPassing, isSignedOut } from './errors.ts';
 
@@ -79,6 +80,7 @@ const asksForRedirect: Interceptor = (next) => (request) => {
 
 const withoutRedirects: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'manual' });
+  setClock(response.headers.get('date'));
   if (response.type !== 'opaqueredirect') return response;
   throw new ConnectError('Your session has ended, or is at another shop.', Code.Unauthenticated);
 };

@@ -1,4 +1,5 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { now } from './clock.ts';
 import { currentZone, type Zone } from './zone.ts';
 
 const STYLES = {
@@ -28,8 +29,8 @@ function utcText(at: Date): string {
 }
 
 /** The time in the words of the reader's language, such as `3 hours ago`. */
-function relativeText(at: Date, now = Date.now()): string {
-  const seconds = Math.round((at.getTime() - now) / 1_000);
+function relativeText(at: Date): string {
+  const seconds = Math.round((at.getTime() - now()) / 1_000);
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return RELATIVE.format(Math.trunc(seconds / length), unit);
   }
@@ -43,7 +44,7 @@ export function timeText(at: Timestamp | undefined): string {
 
 /** Whether the time has come. */
 export function isDue(at: Timestamp | undefined): boolean {
-  return at !== undefined && timestampDate(at).getTime() <= Date.now();
+  return at !== undefined && timestampDate(at).getTime() <= now();
 }
 
 /** A time that may be shown, as the API sends it or as the page computes it. */

@@ -1,6 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { Link } from '@tanstack/react-router';
 import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import { now } from '../../parts/clock.ts';
 import { Time } from '../../parts/time.tsx';
 import { isSuccess, resultText } from './result.ts';
 
@@ -13,7 +14,7 @@ const SOON_MS = 60_000;
 /** Whether a test is being sent at this moment. */
 export function isBeingSent({ state, lastAttempt, occurredAt }: Delivery): boolean {
   if (state !== 'waiting' || lastAttempt) return false;
-  return occurredAt !== undefined && Date.now() - timestampMs(occurredAt) < SOON_MS;
+  return occurredAt !== undefined && now() - timestampMs(occurredAt) < SOON_MS;
 }
 
 /** What became of a test event, such as `accepted (HTTP 200) on …`, with a link to its delivery. */

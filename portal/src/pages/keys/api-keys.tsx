@@ -6,6 +6,7 @@ import { useState } from 'react';
 import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
+import { now } from '../../parts/clock.ts';
 import { confirm } from '../../parts/confirm.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -214,7 +215,7 @@ const WEEK_MS = 7 * 86_400_000;
 /** What ending a key does, and whether somebody still calls with it. */
 function BeforeTheEnd(o: { readonly of: ApiKey; readonly text: string }) {
   const { lastUsedAt, lastOperation } = o.of;
-  const isInUse = lastUsedAt && Date.now() - timestampMs(lastUsedAt) < WEEK_MS;
+  const isInUse = lastUsedAt && now() - timestampMs(lastUsedAt) < WEEK_MS;
   const use = lastUsedAt ? (
     <>
       Last used <Time at={lastUsedAt} as="relative" />, <Time at={lastUsedAt} />

@@ -1,4 +1,3 @@
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { useQuery } from '@connectrpc/connect-query';
 import { Checkbox, NativeSelect, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
@@ -7,9 +6,8 @@ import { fieldError } from '../../api/field-errors.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
+import { tooLong } from '../../parts/too-long.ts';
 import { KeyText } from './key-text.tsx';
-
-const DAY_MS = 86_400_000;
 
 const LIFETIMES = [
   { value: '90', label: 'In 90 days' },
@@ -28,16 +26,9 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
     inline: true,
     onSuccess: (response) => setText(response.text),
   });
-  const [openedAt] = useState(Date.now);
   if (text !== undefined) return <KeyText text={text} onClose={onClose} />;
   const submit = () =>
-    run({
-      description,
-      scopes,
-      ...(days !== '' && {
-        expiresAt: timestampFromDate(new Date(openedAt + Number(days) * DAY_MS)),
-      }),
-    });
+    run({ description, scopes, ...(days !== '' && { lifetimeDays: Number(days) }) });
   return (
     <FormModal
       title="Create an API key"
@@ -45,7 +36,7 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
       submit="Create the key"
       pending={isPending}
       error={error}
-      fields={['description', 'scopes', 'expires_at']}
+      fields={['description', 'scopes', 'lifetime_days']}
       disabled={scopes.length === 0}
       onSubmit={submit}
     >
@@ -53,10 +44,9 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
         label="Which system will use it?"
         placeholder="Warehouse system"
         required
-        maxLength={191}
         value={description}
         onChange={({ currentTarget }) => setDescription(currentTarget.value)}
-        error={fieldError(error, 'description')}
+        error={tooLong(description, 191) ?? fieldError(error, 'description')}
         data-autofocus
       />
       <Checkbox.Group
@@ -82,7 +72,7 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
         data={LIFETIMES}
         value={days}
         onChange={({ currentTarget }) => setDays(currentTarget.value)}
-        error={fieldError(error, 'expires_at')}
+        error={fieldError(error, 'lifetime_days')}
       />
     </FormModal>
   );
