@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
@@ -7,6 +8,8 @@ import { type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 
 // What a form sends when somebody else changes the same object, and what it does with text that is too long.
+
+const DAY_MS = 86_400_000;
 
 let stack: OpenStack;
 let browser: Browser;
@@ -108,4 +111,106 @@ test('a change of a destination leaves what a colleague changed while the form w
   await page.getByText('It is as it was before.').waitFor();
   expect(await read()).toMatchObject({ name: moved.name, address: { city: 'York', phone: '1' } });
   expect((await read()).enabled).toBeUndefined();
+});
+
+test('a browser whose clock is slow by 40 days makes a key of 30 days, and shows times as they are', async () => {
+  const { page, open } = owner;
+  await page.clock.setFixedTime(Date.now() - 40 * DAY_MS);
+  await open('/api-keys');
+  await page.getByRole('button', { name: 'Create an API key' }).first().click();
+  const dialog = dialogOf(page);
+  const description = `Key ${crypto.randomUUID()}`;
+  await dialog.getByLabel('Which system will use it?').fill(description);
+  await dialog.getByLabel('When does it end?').selectOption('30');
+  await dialog.locator('input[value=carts]').check();
+  await dialog.getByRole('button', { name: 'Create the key' }).click();
+  await dialog.getByText('rms_', { exact: false }).first().waitFor();
+  const { keys } = await call<{ keys: { id: string; description: string; expiresAt?: string }[] }>(
+    'ApiKeysService/ListApiKeys',
+    {},
+  );
+  const key = keys.find((one) => one.description === description);
+  const days = (Date.parse(key?.expiresAt ?? '') - Date.now()) / DAY_MS;
+  expect(days).toBeGreaterThan(29.9);
+  expect(days).toBeLessThanOrEqual(30);
+
+  await open('/sessions');
+  await page.locator('main tbody tr').first().waitFor();
+  expect(
+    await page
+      .locator('main')
+      .getByText(/in \d+ (?:days|hours)/)
+      .count(),
+  ).toBe(0);
+  await page.clock.setFixedTime(Date.now());
+  await call('ApiKeysService/RevokeApiKey', { keyId: key?.id });
+});
+
+test('no field cuts what is pasted: a text that is too long says so, and stays', async () => {
+  const { page, open } = owner;
+  const { id } = await stack.fixture('open');
+  await open(`/returns/${id}`);
+  const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+  const dialog = dialogOf(page);
+  await press('More actions');
+  await press('Add a note');
+  const note = dialog.getByRole('textbox', { name: 'Note' });
+  await note.fill('n'.repeat(65_536));
+  await dialog.getByText(/It has 65.536 characters/).waitFor();
+  expect((await note.inputValue()).length).toBe(65_536);
+  const long = `${'n'.repeat(5_000)} end`;
+  await note.fill(long);
+  await dialog.getByRole('button', { name: 'Add the note' }).click();
+  await page.getByText('The note is in the timeline.').waitFor();
+  const { entries } = await call<{ entries: { note?: string }[] }>('ReturnsService/ListTimeline', {
+    returnId: id,
+    pageSize: 50,
+  });
+  expect(JSON.stringify(entries)).toContain(long);
+
+  await press('Grade');
+  await dialog.getByLabel('Note').first().fill('Scratched');
+  await dialog.getByText('Choose, so that the note is recorded.').waitFor();
+  expect(await dialog.getByRole('button', { name: 'Record' }).isDisabled()).toBe(true);
+  await dialog.getByRole('combobox').first().selectOption('grade_b');
+  expect(await dialog.getByRole('button', { name: 'Record' }).isDisabled()).toBe(false);
+  expect(await owner.findings()).toEqual([]);
+});
+
+test('the export for spreadsheets is marked as UTF-8', async () => {
+  const { page, open } = owner;
+  await open('/audit-log');
+  const started = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export' }).click();
+  await page.getByText('As CSV, for a spreadsheet').click();
+  const path = await (await started).path();
+  const file = await readFile(path);
+  expect(file.subarray(0, 5).toString('hex')).toBe(Buffer.from('\u{feff}id').toString('hex'));
+});
+
+test('goods of an earlier parcel that is on its way are named before the return is paid', async () => {
+  const { page, open } = owner;
+  const { id } = await stack.fixture('open');
+  await page.route(/ReturnsService\/GetReturn$/, async (route) => {
+    const response = await route.fetch();
+    const { return: shown } = await response.json();
+    const [{ returnedAt: _, ...line }] = shown.lines;
+    const lines = [
+      { ...line, id: '1', title: 'Shirt' },
+      { ...line, id: '2', title: 'Shoes' },
+    ];
+    const labels = [
+      { id: '12', status: 'delivered', lineItemIds: ['1'] },
+      { id: '11', status: 'in_transit', lineItemIds: ['2'] },
+    ];
+    await route.fulfill({ response, json: { return: { ...shown, lines, labels } } });
+  });
+  await open(`/returns/${id}`);
+  await page.getByRole('button', { name: 'Process', exact: true }).click();
+  const warning = dialogOf(page)
+    .getByRole('alert')
+    .filter({ hasText: 'Not all goods have arrived' });
+  await warning.getByText('“Shoes”: In transit').waitFor();
+  expect(await warning.getByText('Shirt').count()).toBe(0);
+  await page.unrouteAll();
 });

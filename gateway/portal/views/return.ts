@@ -152,7 +152,7 @@ function labelStatus(label: Label | undefined): string {
 }
 
 function labelView(label: Label) {
-  const { id, carrier, trackingNumber, url, rate, createdAt, updatedAt } = label;
+  const { id, carrier, trackingNumber, url, rate, lineItemIds, createdAt, updatedAt } = label;
   return {
     id: String(id),
     carrier,
@@ -160,6 +160,7 @@ function labelView(label: Label) {
     url,
     rate,
     status: labelStatus(label),
+    lineItemIds: lineItemIds.map(String),
     ...(createdAt && { createdAt }),
     ...(updatedAt && { updatedAt }),
   };

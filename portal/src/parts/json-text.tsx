@@ -1,5 +1,6 @@
 import { Code } from '@mantine/core';
 import { CopyText } from './copy.tsx';
+import { prettyJson } from './pretty-json.ts';
 
 /** JSON with line breaks. It scrolls, and a button copies it as it was sent. */
 export function JsonText({ text, label }: { readonly text: string; readonly label: string }) {
@@ -15,17 +16,8 @@ export function JsonText({ text, label }: { readonly text: string; readonly labe
         role="region"
         aria-label={label}
       >
-        {pretty(text)}
+        {prettyJson(text)}
       </Code>
     </div>
   );
-}
-
-/** The text with line breaks; unchanged when it is not JSON. */
-function pretty(text: string): string {
-  try {
-    return JSON.stringify(JSON.parse(text), undefined, 2);
-  } catch {
-    return text;
-  }
 }

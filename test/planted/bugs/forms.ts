@@ -26,4 +26,29 @@ export const formBugs: readonly Bug[] = [
     replace: '',
     tests: ['portal/src/search.test.ts'],
   },
+  {
+    name: 'lifetime-is-a-time',
+    promise: 'a repeat of a new API key is the same when its lifetime is a number of days',
+    file: 'gateway/tenancy/api-key-issue.ts',
+    find: '    lifetimeDays ?? expiresAt,\n',
+    replace: '    expiresAt,\n',
+    tests: ['gateway/portal/api-keys.test.ts'],
+  },
+  {
+    name: 'clock-of-the-browser',
+    promise: 'the portal counts time by the clock of the service',
+    file: 'portal/src/parts/clock.ts',
+    find: 'return Date.now() + behindMs;',
+    replace: 'return Date.now();',
+    tests: ['portal/src/parts/clock.test.ts'],
+  },
+  {
+    name: 'payload-numbers-rewritten',
+    promise: 'the portal shows the numbers of a payload as they were sent',
+    file: 'portal/src/parts/pretty-json.ts',
+    find: "    return token === ':' ? ': ' : token;",
+    replace:
+      "    return token === ':' ? ': ' : /^-?\\d/.test(token) ? String(Number(token)) : token;",
+    tests: ['portal/src/parts/pretty-json.test.ts'],
+  },
 ];

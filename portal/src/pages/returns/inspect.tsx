@@ -6,8 +6,12 @@ import { useWrite } from '../../api/use-write.ts';
 import type { Term } from '../../meanings.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
+import { tooLong } from '../../parts/too-long.ts';
 import { inWords } from '../../words.ts';
 import type { ReturnDialogProps } from './dialog-props.ts';
+
+/** The most characters of a note. */
+const NOTE_MAX = 65_535;
 
 /** The most line items that one call records. */
 const MAX_ITEMS = 30;
@@ -80,6 +84,10 @@ interface Finding {
   readonly note: string;
 }
 
+function isNoteAlone({ finding, note }: Finding): boolean {
+  return finding === '' && note.trim() !== '';
+}
+
 interface InspectionProps {
   readonly title: string;
   readonly label: string;
@@ -101,6 +109,7 @@ function Inspection(o: InspectionProps) {
   const change = (next: Finding) => {
     setFindings(new Map(findings).set(next.lineItemId, next));
   };
+  const hasNoteAlone = [...findings.values()].some(isNoteAlone);
   const isTooMany = items.length > MAX_ITEMS;
   return (
     <FormModal
@@ -109,7 +118,7 @@ function Inspection(o: InspectionProps) {
       submit={items.length > 1 ? `Record ${items.length} items` : 'Record'}
       pending={o.pending}
       error={o.error}
-      disabled={items.length === 0 || isTooMany}
+      disabled={items.length === 0 || isTooMany || hasNoteAlone}
       onSubmit={() => o.onSubmit({ items })}
     >
       <Meanings of={[o.term]} />
@@ -158,12 +167,13 @@ function LineFields(o: {
             ...o.choices.map(([word, text]) => ({ value: word, label: text })),
           ]}
           value={value.finding}
+          error={isNoteAlone(value) && 'Choose, so that the note is recorded.'}
           onChange={({ currentTarget }) => o.onChange({ ...value, finding: currentTarget.value })}
           {...(o.isFirst && { 'data-autofocus': true })}
         />
         <TextInput
           label="Note"
-          maxLength={4_000}
+          error={tooLong(value.note, NOTE_MAX)}
           value={value.note}
           onChange={({ currentTarget }) => o.onChange({ ...value, note: currentTarget.value })}
         />

@@ -1,6 +1,6 @@
 import { Alert, Text } from '@mantine/core';
 import { useState } from 'react';
-import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
@@ -67,13 +67,28 @@ function Missing({ about }: { readonly about: Return }) {
 
 /** Says that the goods are not back, which does not prevent the processing. */
 function NotBack({ about }: { readonly about: Return }) {
-  const status = about.summary?.labelStatus ?? '';
-  const hasParcel = status !== '' || about.returnMethod === 'mail';
-  const isBack = status === 'delivered' || about.lines.every(({ returnedAt }) => returnedAt);
-  if (!hasParcel || isBack) return null;
+  // Newest first.
+  const { labels, lines } = about;
+  const parcelsOf = ({ id }: ReturnLine) =>
+    labels.filter(({ lineItemIds }) => lineItemIds.length === 0 || lineItemIds.includes(id));
+  const awaited = lines.filter(
+    (line) => !line.returnedAt && !parcelsOf(line).some(({ status }) => status === 'delivered'),
+  );
+  const hasParcel = labels.length > 0 || about.returnMethod === 'mail';
+  if (!hasParcel || awaited.length === 0) return null;
+  const stateOf = (line: ReturnLine) => inWords(parcelsOf(line)[0]?.status ?? 'no label');
+  const states = new Set(awaited.map(stateOf));
+  const [state = ''] = states;
+  if (awaited.length === lines.length && states.size === 1) {
+    return (
+      <Alert color="yellow" title="The parcel has not arrived">
+        {labels.length === 0 ? 'It has no label.' : `Its state is “${state}”.`}
+      </Alert>
+    );
+  }
   return (
-    <Alert color="yellow" title="The parcel has not arrived">
-      {status === '' ? 'It has no label.' : `Its state is “${inWords(status)}”.`}
+    <Alert color="yellow" title="Not all goods have arrived">
+      {awaited.map((line) => `“${line.title}”: ${stateOf(line)}`).join(', ')}
     </Alert>
   );
 }

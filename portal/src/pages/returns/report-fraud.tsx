@@ -62,6 +62,7 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
       <CommentField
         label="Comment"
         description="At most 512 characters."
+        max={512}
         required={category?.commentRequired ?? false}
         value={comment}
         onChange={setComment}

@@ -26,6 +26,7 @@ export function AddNote({ returnId, onClose }: ReturnDialogProps) {
       <CommentField
         label="Note"
         description="For your team. The shopper does not see it."
+        max={65_535}
         required
         value={text}
         onChange={setText}

@@ -9,6 +9,7 @@ import {
 } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { localDay } from '../../api/dates.ts';
 import { ActionMenu } from '../../parts/action-menu.tsx';
+import { now } from '../../parts/clock.ts';
 import { notifyDone, notifyFailure } from '../../parts/notify.ts';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
@@ -23,7 +24,8 @@ interface Format {
 const CSV: Format = {
   name: 'csv',
   type: 'text/csv;charset=utf-8',
-  file: (lines) => lines,
+  // With a byte order mark, because spreadsheets otherwise read UTF-8 as another encoding.
+  file: (lines) => `\u{feff}${lines}`,
 };
 const JSON_FILE: Format = {
   name: 'json',
@@ -58,7 +60,7 @@ export function ExportMenu({
         entries += page.entries;
         cursor = page.nextCursor;
       } while (cursor !== '');
-      const name = `audit-log-${shop.id}-${localDay(new Date())}.${format.name}`;
+      const name = `audit-log-${shop.id}-${localDay(new Date(now()))}.${format.name}`;
       save(name, format.file(parts.join('')), format.type);
       notifyDone(`The file has ${count(entries, 'entry', 'entries')}.`);
     } catch (error) {

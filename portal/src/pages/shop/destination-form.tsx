@@ -8,6 +8,7 @@ import {
 import { fieldError } from '../../api/field-errors.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { tooLong } from '../../parts/too-long.ts';
 
 const ADDRESS = [
   ['name', 'Recipient', 'name'],
@@ -75,10 +76,9 @@ export function DestinationForm(o: {
         <TextInput
           label="Name"
           required
-          maxLength={191}
           value={name}
           onChange={({ currentTarget }) => setName(currentTarget.value)}
-          error={fieldError(error, 'name')}
+          error={tooLong(name, 191) ?? fieldError(error, 'name')}
           data-autofocus
         />
         <NativeSelect

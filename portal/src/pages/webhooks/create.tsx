@@ -10,6 +10,7 @@ import { useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { tooLong } from '../../parts/too-long.ts';
 import { EqualToChosen, EqualWebhooks } from './equal.tsx';
 import { PairFields } from './pair-fields.tsx';
 
@@ -64,11 +65,10 @@ export function UrlField(o: FieldProps) {
       placeholder="https://example.com/returns"
       type="url"
       required
-      maxLength={2048}
       data-autofocus
       value={o.value}
       onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
-      error={fieldError(o.error, 'url')}
+      error={tooLong(o.value, 2_048) ?? fieldError(o.error, 'url')}
     />
   );
 }
@@ -79,10 +79,9 @@ export function DescriptionField(o: FieldProps) {
       label="Description"
       description="What it is for, so that your team tells it from others. Only the portal shows it; your system does not get it."
       placeholder="Warehouse system"
-      maxLength={200}
       value={o.value}
       onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
-      error={fieldError(o.error, 'description')}
+      error={tooLong(o.value, 200) ?? fieldError(o.error, 'description')}
     />
   );
 }
