@@ -1,5 +1,5 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { Code } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 import {
   Client as BareClient,
   credentials,
@@ -29,6 +29,7 @@ import {
   startRpcBench,
 } from '../../../test/kit/services/rpc-bench.ts';
 import { fieldOf, reasonOf } from '../errors.ts';
+import { kubernetesIdentity } from '../identity.ts';
 import type { RunningServer } from './server.ts';
 
 let bench: RpcBench;
@@ -51,6 +52,18 @@ describe('identity', () => {
     expect(await (await fetch(bench.telemetry.metricsUrl)).text()).toMatch(
       /rpc_server_errors_total\{.*rpc_method="GetCart".*"Unauthenticated".*\} 1/,
     );
+  });
+
+  test('a server that cannot read the keys of tokens is UNAVAILABLE, and logs why', async () => {
+    const file = '/no/such/file';
+    const settings = { tokenFile: file, jwksFile: file, issuer: 'cluster', subjects: ['*'] };
+    const server = await bench.serve({}, { identity: kubernetesIdentity(settings) });
+    const error = await failure(bench.clientOf(server).getCart(cart));
+    const text = 'service tokens cannot be verified';
+    expect([error.code, error.rawMessage]).toEqual([Code.Unavailable, text]);
+    expect(bench.logged.filter((line) => line.includes(text))).toEqual([
+      expect.stringContaining(`ENOENT: no such file or directory, open '${file}'`),
+    ]);
   });
 
   const improper: [string, MessageInitShape<typeof GetCartRequestSchema>][] = [
@@ -106,12 +119,31 @@ describe('a bare gRPC client', () => {
       create(CreateCartRequestSchema, { shopId: 1n, actor }),
     );
     const path = '/rms.carts.v1.CartsService/CreateCart';
-    await bareCall(server, path, { message, token: `Bearer ${await identity.token()}` });
+    for (const scheme of ['Bearer ', 'bearer ', 'Bearer  ']) {
+      await bareCall(server, path, { message, token: scheme + (await identity.token()) });
+    }
     for (const token of ['', 'Bearer', 'Bearer x', `Basic ${await identity.token()}`]) {
       await expect(bareCall(server, path, { message, token })).rejects.toMatchObject({
         code: status.UNAUTHENTICATED,
+        details: expect.stringContaining('Read the token for each call, because it expires'),
       });
     }
+  });
+
+  test('gets the text of an error as it was written', async () => {
+    const text = 'lines[0]: at most 100 %, or %2C; a/b?c=d&e+f #1 @x $2 "é" 🎁\nend';
+    const server = await bench.serve({
+      createCart: () => Promise.reject(new ConnectError(text, Code.Aborted)),
+    });
+    const message = toBinary(
+      CreateCartRequestSchema,
+      create(CreateCartRequestSchema, { shopId: 1n, actor }),
+    );
+    const token = `Bearer ${await identity.token()}`;
+    const call = bareCall(server, '/rms.carts.v1.CartsService/CreateCart', { message, token });
+    await expect(call).rejects.toMatchObject({ code: status.ABORTED, details: text });
+    const error = await failure(bench.clientOf(server).createCart({ shopId: 1n, actor }));
+    expect([error.code, error.rawMessage]).toEqual([Code.Aborted, text]);
   });
 
   test('gets health without a token, by service and for the whole', async () => {

@@ -11,14 +11,24 @@ import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
 import { MAX_ID } from '../ids.ts';
 import type { Logger } from '../log.ts';
+import { logSeldom } from '../log-seldom.ts';
 import { mayCall, mayNameActor } from './callers.ts';
 
 /** The name of the caller of the current call; see `callers.ts`. */
 const callerKey = createContextKey('', { description: 'name of the calling process' });
 
+/** For a process that reads its token only once, or whose account is not configured. */
+const NO_TOKEN =
+  'a valid service token is required: authorization: Bearer <token>. Read the token for each call, because it expires. Its account must be in SERVICE_CALLERS';
+
+const NOT_VERIFIED = 'service tokens cannot be verified';
+/** Interval of the log line about tokens that cannot be verified. Milliseconds. */
+const LOG_EVERY_MS = 10_000;
+
 /**
  * Creates a check of calls that runs before the body is read. It throws UNAUTHENTICATED for a call without a valid
- * service token, and PERMISSION_DENIED for a call that the table in `callers.ts` does not allow.
+ * service token, and PERMISSION_DENIED for a call that the table in `callers.ts` does not allow. It throws UNAVAILABLE
+ * and logs why when this process cannot verify tokens, for example because it cannot read the keys.
  *
  * Calls of the health service need no token, because the probes of Kubernetes send none.
  *
@@ -29,14 +39,20 @@ export function createAuthorizer(o: {
   readonly logger: Logger;
   readonly onRejected: (rpc: { service: string; method: string }, code: Code) => void;
 }): (context: HandlerContext) => Promise<void> {
+  const seldom = logSeldom(LOG_EVERY_MS);
   return async ({ service, method, requestHeader, values }) => {
     if (service.typeName === Health.typeName) return;
     const rpc = { service: service.typeName, method: method.name };
-    const token = /^Bearer ([^\s]+)$/i.exec(requestHeader.get('authorization') ?? '')?.[1];
-    const caller = token === undefined ? undefined : await o.identity.callerOf(token);
+    const token = /^Bearer +([^\s]+)$/i.exec(requestHeader.get('authorization') ?? '')?.[1];
+    const verifying = token === undefined ? undefined : o.identity.callerOf(token);
+    const caller = await verifying?.catch((error: unknown) => {
+      o.onRejected(rpc, Code.Unavailable);
+      seldom((calls) => o.logger.error({ err: error, calls }, NOT_VERIFIED));
+      throw new ConnectError(NOT_VERIFIED, Code.Unavailable);
+    });
     if (caller === undefined) {
       o.onRejected(rpc, Code.Unauthenticated);
-      throw new ConnectError('a valid service token is required', Code.Unauthenticated);
+      throw new ConnectError(NO_TOKEN, Code.Unauthenticated);
     }
     if (!mayCall(caller, service, method)) {
       o.onRejected(rpc, Code.PermissionDenied);

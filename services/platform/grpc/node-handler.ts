@@ -39,8 +39,9 @@ const endReading: Interceptor = (next) => (req) => {
 
 /**
  * Replaces `connectNodeAdapter` of the library, which prints to standard error when a caller disconnects during a
- * response. This handler does not print. It also ends calls whose callers do not complete the request, and answers the
- * code INVALID_ARGUMENT to a request that cannot be read, for which the library answers INTERNAL.
+ * response. This handler does not print. It also ends calls whose callers do not complete the request, answers the code
+ * INVALID_ARGUMENT to a request that cannot be read, for which the library answers INTERNAL, and sends error texts that
+ * clients in Node can decode.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({
@@ -69,6 +70,7 @@ export function createNodeHandler(o: NodeHandlerOptions) {
         const isUnreadable =
           values.get(IS_READING) && response.trailer?.get('grpc-status') === String(Code.Internal);
         if (isUnreadable) response.trailer?.set('grpc-status', String(Code.InvalidArgument));
+        if (response.trailer) encodeMessage(response.trailer);
         return universalResponseToNodeResponse(response, res);
       })
       .catch((error: unknown) => {
@@ -77,6 +79,15 @@ export function createNodeHandler(o: NodeHandlerOptions) {
         if (!isDisconnected) o.onSendFailed(handler.requestPath, error);
       });
   };
+}
+
+/**
+ * Encodes only what gRPC requires in an error text: `%` and what is not printable ASCII. The library also encodes
+ * punctuation, and grpc-js does not decode that.
+ */
+function encodeMessage(trailer: Headers): void {
+  const text = decodeURIComponent(trailer.get('grpc-message') ?? '');
+  if (text) trailer.set('grpc-message', text.replace(/[^ -$&-~]/gu, encodeURIComponent));
 }
 
 /** Returns undefined for a request whose authority is not part of a URL, for example because of its port. */

@@ -108,7 +108,11 @@ const TEXTS: Readonly<Record<string, string>> = {
   ...UNRESOLVED,
   UND_ERR_SOCKET: 'connection closed without a complete answer',
   UND_ERR_HEADERS_OVERFLOW: 'headers of the answer are too large',
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'answer is shorter or longer than it says',
+  // undici also reports it in place of any error in the headers after a Content-Length, such as a second one.
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH:
+    'answer is shorter or longer than it says, or its headers are not valid',
+  // undici asserts a status from 200 on, and that a 101 has the header Upgrade.
+  ERR_ASSERTION: 'answer is not HTTP/1.1: its status is not valid',
   CERT_HAS_EXPIRED: 'certificate has expired',
   CERT_NOT_YET_VALID: 'certificate is not valid yet',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'certificate is not trusted',

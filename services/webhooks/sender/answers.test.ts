@@ -67,6 +67,8 @@ describe('a response', () => {
     ['a space before a colon', 'HTTP/1.1 200 OK\r\nX-A : 1\r\nContent-Length: 0\r\n\r\n'],
     ['a folded header', 'HTTP/1.1 200 OK\r\nX-A: 1\r\n  more\r\nContent-Length: 0\r\n\r\n'],
     ['no chunk size', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nok\r\n'],
+    ['a status below 100', 'HTTP/1.1 099 X\r\nContent-Length: 0\r\n\r\n'],
+    ['a change to no protocol', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
     ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n'],
     ['TLS', Buffer.from([0x15, 3, 1, 0, 2, 2, 80])],
   ])('with %s says that it is not HTTP, and why', async (_what, answer) => {
@@ -74,6 +76,18 @@ describe('a response', () => {
     expect(await sender()(receiver.url)).toMatchObject({
       kind: 'failed',
       error: expect.stringMatching(/^answer is not HTTP\/1\.1: \w[^:]+$/),
+    });
+  });
+
+  test.each([
+    ['two lengths', 'Content-Length: 2\r\nContent-Length: 2'],
+    ['a length and chunks', 'Content-Length: 2\r\nTransfer-Encoding: chunked'],
+    ['a length and a bad header', 'Content-Length: 2\r\nX-A : 1'],
+  ])('with %s says that its headers may be the reason', async (_what, headers) => {
+    const receiver = await answering(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\nok`);
+    expect(await sender()(receiver.url)).toMatchObject({
+      kind: 'failed',
+      error: 'answer is shorter or longer than it says, or its headers are not valid',
     });
   });
 

@@ -4,7 +4,11 @@ import { pino } from 'pino';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import type { RunningServer } from '../../../services/platform/grpc/server.ts';
-import { staticIdentity, systemActor } from '../../../services/platform/identity.ts';
+import {
+  type ServiceIdentity,
+  staticIdentity,
+  systemActor,
+} from '../../../services/platform/identity.ts';
 import { startServiceServer } from '../../../services/platform/service-server.ts';
 import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry.ts';
 import { SERVICE_TOKEN } from '../settings.ts';
@@ -30,6 +34,7 @@ export interface RpcBench {
       isOpen?: () => boolean;
       isReady?: () => Promise<boolean>;
       maxCallsInFlight?: number;
+      identity?: ServiceIdentity;
     },
   ): Promise<RunningServer>;
   clientOf(
@@ -56,7 +61,7 @@ export async function startRpcBench(): Promise<RpcBench> {
       const server = await startServiceServer({
         port: o.port ?? 0,
         routes: (router) => void router.service(CartsService, impl),
-        identity,
+        identity: o.identity ?? identity,
         logger: pino({}, { write: (line: string) => void logged.push(line) }),
         telemetry,
         reflection: true,

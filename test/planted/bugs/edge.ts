@@ -99,4 +99,20 @@ export const edgeBugs: readonly Bug[] = [
     replace: '',
     tests: ['services/returns/processing/process.test.ts'],
   },
+  {
+    name: 'grpc-text-encoded-twice',
+    promise: 'clients of grpc-js read the text of an error as it was written',
+    file: 'services/platform/grpc/node-handler.ts',
+    find: 'if (response.trailer) encodeMessage(response.trailer);',
+    replace: '',
+    tests: ['services/platform/grpc/authorization.test.ts'],
+  },
+  {
+    name: 'unreadable-keys-not-logged',
+    promise: 'a service that cannot verify tokens says so, and is UNAVAILABLE',
+    file: 'services/platform/grpc/authorization.ts',
+    find: 'seldom((calls) => o.logger.error({ err: error, calls }, NOT_VERIFIED));',
+    replace: '',
+    tests: ['services/platform/grpc/authorization.test.ts'],
+  },
 ];
