@@ -16,7 +16,6 @@ import { isDue, Time } from '../../parts/time.tsx';
 import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { WebhookActions } from './actions.tsx';
-import { Failing } from './failing.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
 import { MissedDeliveries } from './missed.tsx';
 import styles from './one.module.css';
@@ -27,6 +26,7 @@ const RecentDeliveries = lazyPart(
   6,
 );
 
+const Failing = lazyPart(async () => (await import('./failing.tsx')).Failing, 3);
 const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')).DeliveryChart, 6);
 
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
