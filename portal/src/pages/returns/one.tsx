@@ -127,7 +127,7 @@ function Notices({ about }: { readonly about: Return }) {
       )}
       {processing ? (
         <Alert id={REFUSED_ID} color="blue" role="status">
-          This return is being processed. The page shows the result when it is there.
+          This return is being processed or cancelled. The page shows the result when it is there.
         </Alert>
       ) : (
         state === 'open' &&
