@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, Page, Route } from 'playwright-core';
-import { startBrowser } from '../kit/mcp/browser.ts';
-import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { startBrowser, walkThrough } from '../kit/mcp/browser.ts';
+import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
 import { callPortal } from '../kit/portal/call.ts';
 import { type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
@@ -61,25 +61,31 @@ test('a page that is read offline says so, and is read again when the network is
     expect(await agent.accessibilityErrors(scheme)).toEqual([]);
   }
   await page.getByRole('link', { name: '← All returns' }).click();
-  await page.getByText('No network', { exact: true }).first().waitFor();
-  expect(await page.locator('[aria-busy=true]').count()).toBe(0);
+  await page.locator('main').getByText('No network', { exact: true }).first().waitFor();
+  await until(async (see) => see(await page.locator('[aria-busy=true]').count()) === 0);
   await page.context().setOffline(false);
   await page.getByText('Your browser is offline.').first().waitFor({ state: 'detached' });
   await page.getByRole('link', { name }).first().waitFor();
 });
+
+/** Sends a note which is added, but whose answer is lost. The dialog is still open then. */
+async function loseNote(page: Page, text: string): Promise<void> {
+  const request = nextNote(page);
+  await writeNote(page, text);
+  const route = await request;
+  await route.fetch();
+  await route.abort('connectionreset');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Look at the return before you try again').waitFor();
+}
 
 test('a form that was closed without an answer keeps its key: the same note is added once, another is rejected', async () => {
   const { page, open } = agent;
   const returnId = String((await stack.fixture('open')).id);
   await open(`/returns/${returnId}`);
   const lose = async (text: string) => {
-    const request = nextNote(page);
-    await writeNote(page, text);
-    const route = await request;
-    await route.fetch();
-    await route.abort('connectionreset');
+    await loseNote(page, text);
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('Look at the return before you try again').waitFor();
     for (const scheme of ['light', 'dark'] as const) {
       expect(await agent.accessibilityErrors(scheme)).toEqual([]);
     }
@@ -88,8 +94,13 @@ test('a form that was closed without an answer keeps its key: the same note is a
   };
   await lose('The same');
   await writeNote(page, 'The same');
-  await page.getByText('The note is in the timeline.').waitFor();
+  // The user may have wanted a second note, so nothing says that this try added one.
+  await page.getByText('This try and the earlier one without an answer count as one.').waitFor();
+  expect(await page.getByText('The note is in the timeline.').count()).toBe(0);
   expect(await notesOf(page, returnId)).toHaveLength(1);
+  await writeNote(page, 'The same');
+  await page.getByText('The note is in the timeline.').waitFor();
+  expect(await notesOf(page, returnId)).toHaveLength(2);
 
   await lose('First');
   await writeNote(page, 'Second');
@@ -97,10 +108,73 @@ test('a form that was closed without an answer keeps its key: the same note is a
     .getByRole('dialog')
     .getByText('An earlier try was carried out, and its answer was lost.')
     .waitFor();
-  expect(await notesOf(page, returnId)).toHaveLength(2);
+  expect(await notesOf(page, returnId)).toHaveLength(3);
   await page.getByRole('button', { name: 'Add the note' }).click();
   await page.getByRole('dialog').waitFor({ state: 'detached' });
-  expect(await notesOf(page, returnId)).toHaveLength(3);
+  expect(await notesOf(page, returnId)).toHaveLength(4);
+});
+
+test('a repeat after a reload, and one in a dialog that was open for long, add no second note', async () => {
+  const visitor = await visit(stack, browser, 'returns_agent');
+  const { page, open } = visitor;
+  const returnId = String((await stack.fixture('open')).id);
+  await page.clock.install();
+  await open(`/returns/${returnId}`);
+  await loseNote(page, 'Reloaded');
+  await page.reload();
+  await writeNote(page, 'Reloaded');
+  await page.getByText('Done once', { exact: true }).waitFor();
+  expect(await notesOf(page, returnId)).toHaveLength(1);
+
+  await loseNote(page, 'Late');
+  await page.clock.fastForward('11:00');
+  await page.getByRole('dialog').getByRole('button', { name: 'Try again' }).click();
+  await page.getByText('The note is in the timeline.').waitFor();
+  expect(await notesOf(page, returnId)).toHaveLength(2);
+  await visitor.close();
+});
+
+test('a dialog stays with its text when the session ends, and sends it after a sign-in in another tab', async () => {
+  const visitor = await visit(stack, browser, 'returns_agent');
+  const { page, open } = visitor;
+  const returnId = String((await stack.fixture('open')).id);
+  await open(`/returns/${returnId}`);
+  await callPortal(page, 'SessionService/SignOut', {});
+  await writeNote(page, 'A long text');
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('Sign in to this shop in another tab, then try again.').waitFor();
+  const tab = await page.context().newPage();
+  const { email, password } = personOf(stack, 'returns_agent');
+  const backAt = `${stack.file.base_url}/portal/sessions`;
+  const start = new URL(`${stack.file.base_url}/portal/sign-in?return_to=/portal/sessions`);
+  await walkThrough(tab, start, { email, password, backAt });
+  await dialog.getByRole('button', { name: 'Add the note' }).click();
+  await page.getByText('The note is in the timeline.').waitFor();
+  expect(await notesOf(page, returnId)).toHaveLength(1);
+  // Without a dialog the page goes to the sign-in, and comes back.
+  await callPortal(page, 'SessionService/SignOut', {});
+  await page.getByRole('link', { name: '← All returns' }).click();
+  await page.getByLabel(/password/i).waitFor();
+  await visitor.close();
+});
+
+test('a dialog says what was refused, and can be closed, before the page is read again', async () => {
+  const { page, open } = agent;
+  const returnId = String((await stack.fixture('open')).id);
+  await open(`/returns/${returnId}`);
+  await page.getByRole('button', { name: 'Process', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('This will happen').waitFor();
+  const idempotencyKey = crypto.randomUUID();
+  const flag = { returnId, reasons: ['A colleague looks at it'], idempotencyKey };
+  await callPortal(page, 'ReturnsService/FlagReturn', flag);
+  const reads: Route[] = [];
+  await page.route('**/ReturnsService/GetReturn', (route) => void reads.push(route));
+  await dialog.getByRole('button', { name: 'Process the return' }).click();
+  await dialog.getByText('Nothing was processed').waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  for (const read of reads) await read.continue();
 });
 
 test('a write has no answer after 30 seconds: the dialog says so, and can be closed', async () => {
@@ -137,6 +211,29 @@ test('a tab with a write without an answer asks before it closes', async () => {
   await closed;
 });
 
+test('a user who signs out while a write has no answer is not asked to stay', async () => {
+  const visitor = await visit(stack, browser, 'owner');
+  const { page, open } = visitor;
+  const url = `https://hooks.example.com/${crypto.randomUUID()}`;
+  const idempotencyKey = crypto.randomUUID();
+  const pair = { topic: 'return', trigger: 'return.closed', status: 'inactive' };
+  const { webhook } = await callPortal<{ webhook: { id: string } }>(
+    page,
+    'WebhooksService/CreateWebhook',
+    { ...pair, url, idempotencyKey },
+  );
+  await open(`/webhooks/${webhook.id}`);
+  const sent = new Promise<Route>((resolve) => void page.route('**/RevealSecret', resolve));
+  await page.getByRole('button', { name: 'Show the secret' }).click();
+  await sent;
+  // Other tests do not see it.
+  await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: webhook.id });
+  await page.getByRole('button', { name: /^Account of / }).click();
+  await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+  await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
+  await visitor.close();
+});
+
 test('a change whose undo failed offline can still be taken back', async () => {
   const owner = await visit(stack, browser, 'owner');
   const { page, open } = owner;
@@ -144,6 +241,7 @@ test('a change whose undo failed offline can still be taken back', async () => {
   const place = { name, type: 'donate', enabled: false, address: { countryCode: 'GB' } };
   const idempotencyKey = crypto.randomUUID();
   await callPortal(page, 'DestinationsService/CreateDestination', { ...place, idempotencyKey });
+  await page.clock.install();
   await open('/destinations');
   await page.getByRole('button', { name: `Edit ${name}` }).click();
   await page.getByRole('dialog').getByLabel('Name').first().fill(`${name} 2`);
@@ -154,6 +252,8 @@ test('a change whose undo failed offline can still be taken back', async () => {
   await undo.click();
   await page.getByText('Not sent: no network').waitFor();
   await page.context().setOffline(false);
+  // The message of the change would have ended by now.
+  await page.clock.fastForward(25_000);
   await undo.click();
   await page.getByText('It is as it was before.').waitFor();
   await until(async (see) => see(await page.getByText(`${name} 2`).count()) === 0);

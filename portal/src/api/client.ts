@@ -1,10 +1,11 @@
-import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
+import { Code, ConnectError, type Interceptor, type Transport } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { QueryCache, QueryClient } from '@tanstack/react-query';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { setClock } from '../parts/clock.ts';
 import { hasLeft } from '../session/leave.ts';
 import { isPassing, isSignedOut } from './errors.ts';
+import { fetchNoted } from './network.ts';
 
 /** Where the gateway serves the services of `rms.portal.v1`. */
 const API_PATH = '/portal/api';
@@ -17,8 +18,12 @@ const FRESH_MS = 5_000;
 
 const RETRIES = 2;
 
+/** What would be lost with the page: fields of a form, and a secret that is shown once. */
+const UNSAVED = 'dialog[open] :is(input, textarea, select), dialog[open][data-sticky]';
+
 /** Sends the browser to the sign-in, and back to this address afterwards. */
 function signIn(): void {
+  if (document.querySelector(UNSAVED)) return;
   const { pathname, search } = window.location;
   const returnTo = new URLSearchParams({ return_to: pathname + search });
   window.location.assign(`/portal/sign-in?${returnTo}`);
@@ -79,18 +84,24 @@ const asksForRedirect: Interceptor = (next) => (request) => {
 };
 
 const withoutRedirects: typeof fetch = async (input, init) => {
-  const response = await fetch(input, { ...init, redirect: 'manual' });
+  const response = await fetchNoted(input, { ...init, redirect: 'manual' });
   setClock(response.headers.get('date'));
   if (response.type !== 'opaqueredirect') return response;
   throw new ConnectError('Your session has ended, or is at another shop.', Code.Unauthenticated);
 };
 
-/** @param shopId the shop that the page shows; undefined while the session is not known. */
-export function createTransport(shopId: string | undefined) {
-  return createConnectTransport({
+/** How the page calls the services. */
+export interface ShopTransport extends Transport {
+  /** The shop that the page shows; undefined while the session is not known. */
+  readonly shopId?: string | undefined;
+}
+
+export function createTransport(shopId: string | undefined): ShopTransport {
+  const transport = createConnectTransport({
     baseUrl: API_PATH,
     defaultTimeoutMs: CALL_MS,
     fetch: withoutRedirects,
     interceptors: [asksForRedirect, ...(shopId === undefined ? [] : [namesShop(shopId)])],
   });
+  return { ...transport, shopId };
 }

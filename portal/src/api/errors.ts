@@ -1,5 +1,6 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { isOffline } from './network.ts';
 
 /** What a reader sees about a failed call: what happened, and what to do. */
 export interface Explanation {
@@ -15,9 +16,10 @@ const TITLES: Partial<Readonly<Record<Code, string>>> = {
   [Code.FailedPrecondition]: 'This is not possible at the moment',
   [Code.ResourceExhausted]: 'A limit is reached',
   [Code.Aborted]: 'Somebody else changed this at the same time',
+  [Code.Unavailable]: 'The service is not available',
 };
 
-/** Errors whose cause is the service or the connection; their texts say nothing to a reader. */
+/** Errors whose cause is the service or the connection. */
 const OURS: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.DeadlineExceeded,
@@ -25,8 +27,30 @@ const OURS: ReadonlySet<Code> = new Set([
   Code.Unknown,
   Code.Internal,
   Code.DataLoss,
-  Code.Unimplemented,
 ]);
+
+const SESSION_ENDED: Explanation = {
+  title: 'Your session has ended, or is at another shop',
+  text: 'Sign in to this shop in another tab, then try again.',
+};
+const OLD_PAGE: Explanation = {
+  title: 'This page is older than the service',
+  text: 'Copy what you typed, then load the page again.',
+};
+/** An exception of a script, or a script that the release after the page removed. */
+const PAGE_ERROR: Explanation = {
+  title: 'This part of the page did not work',
+  text: 'Load the page again. If it fails again, tell support what you did.',
+};
+const NO_NETWORK: Explanation = {
+  title: 'No network',
+  text: 'Connect your browser, and try again.',
+};
+const UNREACHED: Explanation = {
+  title: 'The service did not answer',
+  text: 'Nothing is lost. Check your connection, wait a moment and try again.',
+};
+const OUR_ERROR = 'Something went wrong on our side';
 
 /** A write without an answer: nobody knows whether it was carried out. */
 export class NoAnswer extends Error {
@@ -34,12 +58,27 @@ export class NoAnswer extends Error {
   readonly notSent: boolean;
   /** What shows whether it was carried out. */
   readonly place: string;
+  /** The id of the request that failed in the service; undefined when nothing came back. */
+  readonly requestId: string | undefined;
 
-  constructor({ parent }: DescMethod, notSent: boolean) {
+  /** The idempotency key of the repeat. */
+  readonly key: string;
+
+  constructor(
+    { parent }: DescMethod,
+    o: { readonly notSent: boolean; readonly key: string; readonly cause: unknown },
+  ) {
     super('no answer');
-    this.notSent = notSent;
+    this.notSent = o.notSent;
+    this.key = o.key;
     this.place = parent.name === 'ReturnsService' ? 'the return' : 'this page';
+    this.requestId = requestIdOf(ConnectError.from(o.cause));
   }
+}
+
+/** Each answer of the service has it. */
+function requestIdOf({ code, metadata }: ConnectError): string | undefined {
+  return code === Code.Unavailable ? undefined : (metadata.get('X-Request-Id') ?? undefined);
 }
 
 /** Whether a write was sent and has no answer, so that it may be carried out. */
@@ -49,41 +88,53 @@ export function wasSent(error: unknown): boolean {
 
 /** Whether an error of a call leaves open whether the call was carried out. */
 export function isUnanswered(error: unknown): boolean {
-  return OURS.has(ConnectError.from(error).code);
+  return OURS.has(ConnectError.from(error).code) && !isBeforeMethod(error);
 }
+
+/** Codes with which a call is rejected before its method. */
+const BEFORE_METHOD: ReadonlySet<Code> = new Set([
+  Code.ResourceExhausted,
+  Code.Unauthenticated,
+  Code.Unimplemented,
+]);
 
 /** Whether a call may have been rejected before its method. Such an error says nothing of an earlier try. */
 export function isBeforeMethod(error: unknown): boolean {
-  const { code } = ConnectError.from(error);
-  return code === Code.ResourceExhausted || code === Code.Unauthenticated;
+  const { code, metadata } = ConnectError.from(error);
+  // Only what rejects calls before their methods says when to try again.
+  return BEFORE_METHOD.has(code) || (code === Code.Unavailable && metadata.has('Retry-After'));
 }
 
-/** Turns an error of a call into a title and a text for the reader. */
+/** Turns an error of a call or of the page into a title and a text for the reader. */
 export function explain(error: unknown): Explanation {
   if (error instanceof NoAnswer) return explainNoAnswer(error);
-  const failure = ConnectError.from(error);
-  if (isUnanswered(failure)) {
-    return navigator.onLine
-      ? {
-          title: 'The service did not answer',
-          text: 'Nothing is lost. Check your connection, wait a moment and try again.',
-        }
-      : { title: 'No network', text: 'Connect your browser, and try again.' };
+  if (!(error instanceof ConnectError)) return isOffline() ? NO_NETWORK : PAGE_ERROR;
+  const { code, rawMessage, metadata } = error;
+  if (code === Code.Unauthenticated) return SESSION_ENDED;
+  if (code === Code.Unimplemented) return OLD_PAGE;
+  if (OURS.has(code)) {
+    const requestId = requestIdOf(error);
+    if (requestId) return { title: OUR_ERROR, text: `Try again. ${quote(requestId)}` };
+    if (!metadata.has('X-Request-Id')) return isOffline() ? NO_NETWORK : UNREACHED;
   }
-  const { code, rawMessage } = failure;
   return { title: TITLES[code] ?? 'This did not work', text: sentence(rawMessage) };
 }
 
-function explainNoAnswer({ notSent, place }: NoAnswer): Explanation {
-  return notSent
-    ? {
-        title: 'Not sent: no network',
-        text: 'Your browser is offline. Nothing was changed, and nothing is sent later.',
-      }
-    : {
-        title: 'Sent, no answer yet',
-        text: `It may be done already. Look at ${place} before you try again. A repeat cannot do it twice.`,
-      };
+function explainNoAnswer({ notSent, place, requestId }: NoAnswer): Explanation {
+  if (notSent) {
+    return {
+      title: 'Not sent: no network',
+      text: 'Your browser is offline. Nothing was changed, and nothing is sent later.',
+    };
+  }
+  const text = `It may be done already. Look at ${place} before you try again. Within ten minutes, a repeat in this tab cannot do it twice.`;
+  return requestId
+    ? { title: OUR_ERROR, text: `${text} ${quote(requestId)}` }
+    : { title: 'Sent, no answer yet', text };
+}
+
+function quote(requestId: string): string {
+  return `If it fails again, quote the request id ${requestId} to support.`;
 }
 
 /** Whether a repeat can have another result: not for what does not exist, and not for what the role may not do. */

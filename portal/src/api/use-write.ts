@@ -5,13 +5,16 @@ import {
   type MessageInitShape,
   type MessageShape,
 } from '@bufbuild/protobuf';
-import type { Transport } from '@connectrpc/connect';
+import { Code, ConnectError } from '@connectrpc/connect';
 // biome-ignore lint/style/noRestrictedImports: this is the hook.
 import { useTransport } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { closeNotice, notifyDone, notifyFailure, notifySent } from '../parts/notify.ts';
+import { closeNotice, notifyDone, notifyFailure, notifyOnce, notifySent } from '../parts/notify.ts';
+import { hasLeft } from '../session/leave.ts';
+import type { ShopTransport } from './client.ts';
 import { isBeforeMethod, isUnanswered, NoAnswer, wasSent } from './errors.ts';
+import { isOffline } from './network.ts';
 
 /** The fields of a write. The key is made here, so that a repeat of a write without an answer has the same one. */
 type Input<I extends DescMessage> = MessageInitShape<I> & { readonly idempotencyKey?: never };
@@ -35,31 +38,60 @@ interface Sending<I extends DescMessage> {
   readonly input: Input<I>;
   readonly former: Input<I> | undefined;
   readonly hasDialog: boolean;
+  readonly key?: string | undefined;
   /** Called before the page is read again, which is a part of the write: a button waits until it shows the change. */
   readonly onAnswer?: () => void;
 }
 
 /** A write without an answer for so long is shown, also when no dialog shows it. Milliseconds. */
 const NOTICE_MS = 1_000;
-/** How long the key of a write without an answer is kept. A later write is another action. Milliseconds. */
+/** How long a write without an answer is kept. A later write is another action. Milliseconds. */
 const KEPT_MS = 10 * 60_000;
 
-/** The keys of writes that have no answer yet, by method and object. */
-const keys = new Map<string, { readonly key: string; readonly sentAt: number }>();
+/** A write that has no answer yet. It is kept for the tab, so that a repeat after a reload or a sign-in has its key. */
+interface Unanswered {
+  readonly key: string;
+  readonly keptAt: number;
+  /** False when it did not leave the browser. */
+  readonly isSent: boolean;
+}
+
 let inFlight = 0;
 
 const IDLE = { isPending: false, error: undefined };
 
-/** Asks before the page is closed while a write has no answer. */
+/** Asks before the page is closed while a write has no answer. A user who signs out or switches the shop has decided. */
 export function warnBeforeLeaving(event: BeforeUnloadEvent): void {
-  if (inFlight > 0) event.preventDefault();
+  if (inFlight > 0 && !hasLeft()) event.preventDefault();
 }
 
 /** What a write changes: the same action on the same object has the same text. */
-function targetOf<I extends DescMessage>(method: DescMethodUnary<I>, input: object): string {
+function targetOf<I extends DescMessage>(
+  { shopId }: ShopTransport,
+  method: DescMethodUnary<I>,
+  input: object,
+): string {
   const ids = Object.entries(input).filter(([field]) => /Id$|^version$/.test(field));
-  return JSON.stringify([method.parent.typeName, method.name, ids.toSorted()]);
+  return JSON.stringify([
+    'unanswered',
+    shopId,
+    method.parent.typeName,
+    method.name,
+    ids.toSorted(),
+  ]);
 }
+
+function unansweredOf(target: string): Unanswered | undefined {
+  const kept = JSON.parse(sessionStorage.getItem(target) ?? 'null') as Unanswered | null;
+  return kept && Math.abs(Date.now() - kept.keptAt) < KEPT_MS ? kept : undefined;
+}
+
+function keepUnanswered(target: string, of: Pick<Unanswered, 'key' | 'isSent'>): void {
+  sessionStorage.setItem(target, JSON.stringify({ ...of, keptAt: Date.now() }));
+}
+
+/** Methods whose repeat finds nothing when the first try was carried out. */
+const REMOVES = /^(?:Delete|Remove|EndSession)/;
 
 /**
  * The only way from the page to a method that writes. Sends at once or fails at once: nothing is sent later or again by
@@ -67,37 +99,46 @@ function targetOf<I extends DescMessage>(method: DescMethodUnary<I>, input: obje
  * that was opened again. So a repeat has no second effect, and one with other content is rejected.
  *
  * @param o.hasDialog a dialog shows that there is no answer yet. Otherwise a message does.
+ * @param o.key the key of an earlier try of the same dialog.
+ * @returns the response, and whether it may be that of an earlier try which the user does not know to be the same action.
  * @throws NoAnswer when it is not known whether the write was carried out; otherwise the error of the service.
  */
 export async function sendWrite<I extends DescMessage, O extends DescMessage>(
-  transport: Transport,
+  transport: ShopTransport,
   method: DescMethodUnary<I, O>,
-  { input, hasDialog }: { readonly input: Input<I>; readonly hasDialog: boolean },
-): Promise<MessageShape<O>> {
-  const target = targetOf(method, input);
-  const earlier = keys.get(target);
-  const isKept = earlier !== undefined && Date.now() - earlier.sentAt < KEPT_MS;
-  const key = isKept ? earlier.key : crypto.randomUUID();
-  const wasOffline = !navigator.onLine;
-  const request = create(method.input, input);
-  if (method.input.field.idempotencyKey) {
-    keys.set(target, { key, sentAt: Date.now() });
-    Object.assign(request, { idempotencyKey: key });
-  }
-  const forget = () => keys.get(target)?.key === key && keys.delete(target);
+  o: {
+    readonly input: Input<I>;
+    readonly hasDialog: boolean;
+    readonly key?: string | undefined;
+  },
+): Promise<{ readonly message: MessageShape<O>; readonly isOnce: boolean }> {
+  const target = targetOf(transport, method, o.input);
+  const earlier = unansweredOf(target);
+  const wasTried = earlier?.isSent ?? false;
+  const key = o.key ?? earlier?.key ?? crypto.randomUUID();
+  const wasOffline = isOffline();
+  const request = create(method.input, o.input);
+  const hasKey = method.input.field.idempotencyKey !== undefined;
+  if (hasKey) Object.assign(request, { idempotencyKey: key });
+  keepUnanswered(target, { key, isSent: true });
+  const forget = () => unansweredOf(target)?.key === key && sessionStorage.removeItem(target);
   let notice = 0;
-  const timer = hasDialog ? undefined : setTimeout(() => (notice = notifySent()), NOTICE_MS);
+  const timer = o.hasDialog ? undefined : setTimeout(() => (notice = notifySent()), NOTICE_MS);
   inFlight += 1;
   try {
     const { message } = await transport.unary(method, undefined, undefined, undefined, request);
     forget();
-    return message;
+    return { message, isOnce: hasKey && wasTried && o.key === undefined };
   } catch (error) {
-    if (!isUnanswered(error)) {
-      if (!isBeforeMethod(error)) forget();
-      throw error;
+    if (isUnanswered(error)) {
+      const notSent = wasOffline && isOffline();
+      keepUnanswered(target, { key, isSent: wasTried || !notSent });
+      throw new NoAnswer(method, { notSent, key, cause: error });
     }
-    throw new NoAnswer(method, wasOffline && !navigator.onLine);
+    if (!wasTried || !isBeforeMethod(error)) forget();
+    const isGone = ConnectError.from(error).code === Code.NotFound && REMOVES.test(method.name);
+    if (wasTried && isGone) return { message: create(method.output), isOnce: false };
+    throw error;
   } finally {
     inFlight -= 1;
     clearTimeout(timer);
@@ -121,11 +162,13 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
   },
 ): Write<I> {
   const cache = useQueryClient();
-  const transport = useTransport();
+  const transport: ShopTransport = useTransport();
   const isShown = useIsShown();
   const [state, setState] = useState<Pick<Write<I>, 'isPending' | 'error'>>(IDLE);
   const isSending = useRef(false);
   const last = useRef<Sending<I>>(undefined);
+  // Of the tries of this dialog that have no answer.
+  const key = useRef<string>(undefined);
   // The click that sends a write may also set the state that `done` and `onSuccess` read after the answer.
   const newest = useRef(o);
   useEffect(() => {
@@ -138,17 +181,24 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
     void cache.invalidateQueries();
   };
   // Not a mutation of the query library, which by default holds writes back while the browser is offline.
-  const write = async ({ input, former, hasDialog, onAnswer }: Sending<I>) => {
+  const write = async (sending: Sending<I>) => {
+    const { former, hasDialog, onAnswer } = sending;
     setState({ isPending: true, error: undefined });
     try {
-      const response = await sendWrite(transport, method, { input, hasDialog });
+      const { message, isOnce } = await sendWrite(transport, method, sending);
+      key.current = undefined;
       onAnswer?.();
       const { done, onSuccess } = newest.current;
-      if (done !== undefined) notifyDone(done, former && (() => undo(former)));
-      if (isShown.current) onSuccess?.(response);
-      await cache.invalidateQueries();
+      if (isOnce && !former) notifyOnce();
+      else if (done !== undefined) notifyDone(done, former && (() => undo(former)));
+      if (isShown.current) onSuccess?.(message);
+      const isRead = cache.invalidateQueries();
+      // A form shows the answer. It does not wait for the page.
+      if (!hasDialog || onAnswer) await isRead;
       setState(IDLE);
     } catch (failure) {
+      if (failure instanceof NoAnswer) key.current = failure.key;
+      else if (!isBeforeMethod(failure)) key.current = undefined;
       setState({ isPending: false, error: failure });
       void cache.invalidateQueries();
       throw failure;
@@ -166,7 +216,7 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
     const isRepeat = hasDialog && wasSent(state.error);
     const sending = (isRepeat && last.current) || { input, former, hasDialog };
     last.current = sending;
-    write(sending)
+    write({ ...sending, key: hasDialog ? key.current : undefined })
       .catch((failure: unknown) => {
         if (!hasDialog || !isShown.current) notifyFailure(failure);
       })

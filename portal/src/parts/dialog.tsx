@@ -32,6 +32,7 @@ export function Dialog(o: {
       ref={element}
       className={styles.dialog}
       data-size={o.size}
+      data-sticky={o.sticky}
       aria-labelledby={titleId}
       onCancel={(event) => {
         // React decides whether the dialog is there.

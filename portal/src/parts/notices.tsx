@@ -1,18 +1,19 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { useState, useSyncExternalStore } from 'react';
+import { isOffline } from '../api/network.ts';
 import styles from './notices.module.css';
-import { closeNotice, currentNotices, notifyFailure, onNotices } from './notify.ts';
+import { closeNotice, currentNotices, keepNotice, notifyFailure, onNotices } from './notify.ts';
 
 /** The messages about actions and about the network, at the lower end of the page. Screen readers read each when it appears. */
 export function Notices() {
-  const isOnline = useSyncExternalStore(onNetworkChange, () => navigator.onLine);
+  const isAway = useSyncExternalStore(onNetworkChange, isOffline);
   const notices = useSyncExternalStore(onNotices, currentNotices);
   return (
     <div className={styles.list} role="status" aria-live="polite">
-      {!isOnline && (
+      {isAway && (
         <Alert variant="white" className={styles.notice ?? ''} color="yellow" title="No network">
           <Text size="sm" c="var(--mantine-color-text)">
-            Your browser is offline. What you see may be out of date, and nothing can be changed.
+            Your browser is offline. What you see may be out of date, and changes may not be sent.
           </Text>
         </Alert>
       )}
@@ -53,6 +54,7 @@ function Undo(o: { readonly id: number; readonly undo: () => Promise<void> }) {
   const [isPending, setPending] = useState(false);
   const take = () => {
     setPending(true);
+    keepNotice(o.id);
     o.undo()
       .then(() => closeNotice(o.id), notifyFailure)
       .finally(() => setPending(false));

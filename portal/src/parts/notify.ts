@@ -17,17 +17,29 @@ const UNDO_MS = 20_000;
 
 let notices: readonly Notice[] = [];
 let lastId = 0;
+/** What closes messages, by their ids. */
+const timers = new Map<number, ReturnType<typeof setTimeout>>();
 const listeners = new Set<() => void>();
 
 /** Says for some seconds that an action has worked. @param undo takes it back, if that is possible. */
 export function notifyDone(text: string, undo?: () => Promise<void>): void {
   const id = add({ text, isFailure: false, ...(undo && { undo }) });
-  setTimeout(() => closeNotice(id), undo ? UNDO_MS : SHOWN_MS);
+  timers.set(
+    id,
+    setTimeout(() => closeNotice(id), undo ? UNDO_MS : SHOWN_MS),
+  );
 }
 
 /** Says that an action has no answer yet. @returns the id of the message, which is closed when there is an answer. */
 export function notifySent(): number {
   return add({ text: 'Sent, no answer yet.', isFailure: false });
+}
+
+/** Says that an earlier try may have made this change, until the reader closes it. */
+export function notifyOnce(): void {
+  const text =
+    'This try and the earlier one without an answer count as one. To do it a second time, do it again.';
+  add({ title: 'Done once', text, isFailure: false });
 }
 
 /** Says why an action has failed, until the reader closes it. */
@@ -40,7 +52,13 @@ export function notifyProblem(title: string, text: string): void {
   add({ title, text, isFailure: true });
 }
 
+/** Keeps a message until the reader closes it. */
+export function keepNotice(id: number): void {
+  clearTimeout(timers.get(id));
+}
+
 export function closeNotice(id: number): void {
+  timers.delete(id);
   change(notices.filter((notice) => notice.id !== id));
 }
 
