@@ -1,6 +1,7 @@
 import { Difference_Problem as Problem } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { sameDecimal } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { normalForm } from '../../platform/text.ts';
 import { merchantsRefunds } from './inbound/reported-refunds.ts';
 import {
   CHECK_KEYS,
@@ -164,7 +165,7 @@ function compare(ours: Own | undefined, theirs: ListedEffect): Difference | unde
   const { kind, key, id: providerId } = theirs;
   const common = { kind, key, providerId, theirs: moneyOf(theirs) };
   if (!ours) return { ...common, problem: Problem.UNEXPECTED, ours: undefined };
-  if (ours.providerId !== providerId) {
+  if (normalForm(ours.providerId ?? '') !== normalForm(providerId)) {
     return { ...common, problem: Problem.DUPLICATE, ours: moneyOf(ours) };
   }
   if (isSame(ours, theirs)) return undefined;

@@ -12,6 +12,7 @@ import { parseId } from '../../platform/ids.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
 import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { normalForm } from '../../platform/text.ts';
 import { effectNotFound } from '../errors.ts';
 import { showEffects } from '../processing/fulfilment.ts';
 import type { ReturnStore } from '../store/return-store.ts';
@@ -131,7 +132,9 @@ async function recordMade(
   { shopId, returnId, kind }: Settling,
   { made, amount: requested, currency }: Requested & { readonly made: Made },
 ) {
-  const { providerId, name, gateway } = made;
+  const { name, gateway } = made;
+  // As the ids in answers and events, with which it is compared.
+  const providerId = normalForm(made.providerId);
   const isRefund = kind === EffectKind.REFUND;
   const hasNumber = kind === EffectKind.EXCHANGE_ORDER || kind === EffectKind.GIFT_CARD;
   if (hasNumber && parseId(providerId) === undefined) {

@@ -102,6 +102,12 @@ describe('a request', () => {
     expect((await commerceAt(receiver.url).create(request(), never)).createdAt).toEqual(createdAt);
   });
 
+  test('has the id of its effect in the normal form, in which events about refunds have it, too', async () => {
+    answering(200, { effect: { ...effect, id: ' R-e\u0301  ' } });
+    const { id } = await commerceAt(receiver.url).create(request(), never);
+    expect(id).toBe('R-\u00e9');
+  });
+
   test('whose answer has texts that cannot be stored is recorded without these characters', async () => {
     answering(200, { effect: { ...effect, id: 'r\u0000\ud800', gateway: 'ca\u001brd' } });
     expect(await commerceAt(receiver.url).create(request(), never)).toMatchObject({

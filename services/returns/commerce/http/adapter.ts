@@ -254,7 +254,7 @@ function effectOf(
   const isRefund = kind === 'refund';
   // The effect was made and must be recorded, so make its texts storable.
   return {
-    id: printable(String(made.id)),
+    id: made.id,
     name: isOrder(kind) ? printable(made.name ?? '') : '',
     gateway: isRefund ? printable(made.gateway ?? PROVIDER) : '',
     provider: isRefund ? PROVIDER : '',

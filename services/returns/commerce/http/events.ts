@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
 import { cleanText } from '../../../platform/text.ts';
-import { currency, key, publicId, time } from './protocol.ts';
+import { currency, effectId, key, publicId, time } from './protocol.ts';
 
 // Events that a merchant's platform sends to this service. docs/commerce.md and its schemas are generated from this
 // file.
@@ -41,9 +41,7 @@ const order = z.object({
 });
 
 const refund = z.object({
-  id: z
-    .union([shortText(191).min(1), publicId])
-    .describe('Your id of the refund, as in your answer to `refund.create`'),
+  id: effectId.describe('Your id of the refund, as in your answer to `refund.create`'),
   key: z
     .union([key, z.literal('')])
     .nullish()

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { MAX_ID } from '../../../platform/ids.ts';
+import { printable } from '../../../platform/text.ts';
 import type { EffectKind } from '../provider.ts';
 
 // The protocol between this service and a merchant's own endpoint. docs/commerce.md and its schemas are generated from
@@ -37,6 +38,7 @@ export const currency = z
   .describe('ISO 4217 code');
 export const key = z
   .string()
+  .trim()
   .min(1)
   .max(200)
   .regex(/^[^\p{Cc}\p{Cs}]*$/u)
@@ -161,10 +163,15 @@ export interface ProtocolRequest<T extends RequestType = RequestType> {
   readonly data: RequestData<T>;
 }
 
+/** An id of an effect, in its normal form: platforms write one id with spaces or in another Unicode form. */
+const effectText = z.string().normalize('NFC').trim().min(1).max(191);
+/** Ids of refunds in answers and events are compared, so both have the same form. */
+export const effectId = z.union([effectText, publicId]).transform((id) => printable(String(id)));
+
 const effect = z.object({
-  id: z
-    .union([z.string().min(1).max(191), publicId])
-    .describe('Your id of the effect. For an exchange order and a gift card a whole number'),
+  id: effectId.describe(
+    'Your id of the effect. For an exchange order and a gift card a whole number',
+  ),
   name: z.string().max(191).optional().describe('Name of an order for people, such as #1001-E1'),
   gateway: z.string().max(191).optional().describe('Payment gateway of a refund'),
   amount: amount

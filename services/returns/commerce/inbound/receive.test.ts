@@ -111,6 +111,13 @@ describe('an event that is signed with the secret of the connection', () => {
     expect(await stored()).toMatchObject({ refunds: 1n });
   });
 
+  test('records a refund once, in whatever spelling its id is', async () => {
+    for (const [n, id] of ['R-\u00e9', ' R-\u00e9 ', 'R-e\u0301'].entries()) {
+      expect(await receive(refundEvent({ id }), { id: `e${n}` })).toMatchObject(accepted);
+    }
+    expect(await stored()).toMatchObject({ refunds: 1n });
+  });
+
   test('has an id that is kept for a week', async () => {
     await receive(orderEvent());
     const age = async (days: number) => {

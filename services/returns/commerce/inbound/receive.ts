@@ -123,7 +123,7 @@ async function record(tx: Queryable, shopId: bigint, event: CommerceEvent): Prom
   const { refund } = event.data;
   await recordRefund(tx, {
     shopId,
-    providerRefundId: String(refund.id),
+    providerRefundId: refund.id,
     providerOrderId: BigInt(refund.order_id),
     key: refund.key ?? '',
     refundedAt: new Date(refund.created_at),
