@@ -116,6 +116,14 @@ export const lookUpBugs: readonly Bug[] = [
     tests: ['services/returns/submit/left.test.ts'],
   },
   {
+    name: 'decimals-of-shopify-unchecked',
+    promise: 'an amount of Shopify with too many decimals is an error that names it',
+    file: 'services/returns/commerce/shopify/answers.ts',
+    find: 'if (problem === undefined) return',
+    replace: "if (problem !== '') return",
+    tests: ['services/returns/commerce/shopify/order.test.ts'],
+  },
+  {
     name: 'another-order-accepted',
     promise: 'a look-up accepts no order with another name',
     file: 'services/returns/commerce/http/adapter.ts',

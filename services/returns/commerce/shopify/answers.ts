@@ -1,5 +1,8 @@
-import { CommerceFailure } from '../provider.ts';
-import { textOf, type UserErrors } from './shapes.ts';
+import { decimalsOf } from '../../../platform/currencies.ts';
+import { minorOf } from '../../../platform/money.ts';
+import { decimalsProblems } from '../http/order.ts';
+import { CommerceFailure, type FailureKind } from '../provider.ts';
+import { type Money, textOf, type UserErrors } from './shapes.ts';
 
 /** Codes of errors after which the request may still have had its effect. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
@@ -32,4 +35,18 @@ export function rejectUserErrors(errors: UserErrors): void {
 export function required<T>(value: T | null | undefined, what: string): T {
   if (value !== null && value !== undefined) return value;
   throw new CommerceFailure('passing', `Shopify: its answer has no ${what}`);
+}
+
+/**
+ * Parses an amount in an answer. Returns minor units.
+ *
+ * @throws CommerceFailure for an unknown currency, and for more decimals than the currency has.
+ */
+export function minorIn({ amount, currencyCode }: Money, kind: FailureKind = 'passing'): bigint {
+  const [problem] =
+    decimalsOf(currencyCode) === undefined
+      ? [`${currencyCode}, which is no currency of ISO 4217`]
+      : decimalsProblems([amount], currencyCode);
+  if (problem === undefined) return minorOf(amount, currencyCode);
+  throw new CommerceFailure(kind, `Shopify: its answer has ${problem}`);
 }

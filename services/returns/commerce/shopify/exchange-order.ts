@@ -9,7 +9,7 @@ import {
   type Funding,
   isDue,
 } from '../provider.ts';
-import { rejectUserErrors, required } from './answers.ts';
+import { minorIn, rejectUserErrors, required } from './answers.ts';
 import type { ShopifyClient, ShopifyShop } from './client.ts';
 import {
   COMPLETE_DRAFT,
@@ -214,9 +214,11 @@ function tagOf(key: string): string {
 
 /** The amount of the effect is what the goods cost: what the shopper pays, and the discount for the returned goods. */
 function effectOf({ appliedDiscount }: Draft, order: NonNullable<Draft['order']>): Effect {
-  const { amount: pays, currencyCode: currency } = order.totalPriceSet.presentmentMoney;
-  const discount = appliedDiscount?.amountSet.presentmentMoney.amount ?? '0';
-  const amount = formatAmount(minorOf(pays, currency) + minorOf(discount, currency), currency);
+  const pays = order.totalPriceSet.presentmentMoney;
+  const { currencyCode: currency } = pays;
+  const { amount: discount = '0' } = appliedDiscount?.amountSet.presentmentMoney ?? {};
+  const goods = minorIn(pays) + minorIn({ amount: discount, currencyCode: currency });
+  const amount = formatAmount(goods, currency);
   const { id, name, createdAt } = order;
   const made = { id: numberOf(id), name: textOf(name), createdAt: timeOf(createdAt) };
   return { ...made, gateway: '', provider: '', amount, currency };

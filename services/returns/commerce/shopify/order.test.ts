@@ -144,6 +144,14 @@ test.each<[string, Partial<MadeRefund>, bigint]>([
   expect(others).toEqual([{ id: '7', key: '', value: bothOf(other) }]);
 });
 
+test('an amount with more decimals than its currency is an error of Shopify, and not of this service', async () => {
+  const dutied = { ...MUGS, taxes: [], duties: [same('1.565')] };
+  await expect(found({ lines: [dutied] })).rejects.toMatchObject({
+    kind: 'final',
+    message: 'Shopify: its answer has 1.565 GBP; this currency has 2 decimals',
+  });
+});
+
 test('refunded duties of a line are not left', async () => {
   const dutied = { ...MUGS, taxes: [], duties: [same('6.00')] };
   const duties = [{ line: 9001n, amount: same('2.00') }];

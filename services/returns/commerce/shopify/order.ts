@@ -1,10 +1,10 @@
 import type { z } from 'zod';
 import { decimalsOf } from '../../../platform/currencies.ts';
 import { type LineValue, netOf, shareOf } from '../../../platform/line-value.ts';
-import { type Both, type Currencies, inBoth, minorOf } from '../../../platform/money.ts';
+import { type Both, type Currencies, inBoth } from '../../../platform/money.ts';
 import { normalForm } from '../../../platform/text.ts';
 import { CommerceFailure, type FoundLine, type FoundOrder } from '../provider.ts';
-import { required } from './answers.ts';
+import { minorIn, required } from './answers.ts';
 import type { ShopifyClient, ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
 import {
@@ -131,9 +131,9 @@ async function linesOf({ client, shop, signal, order }: Asking): Promise<ReadLin
 /** Adds up amounts in one of the currencies of the order. */
 function sumOf(bags: readonly Bag[], side: keyof Both<unknown>, currencies: Currencies): bigint {
   return bags.reduce((sum, bag) => {
-    const { amount, currencyCode } = side === 'shop' ? bag.shopMoney : bag.presentmentMoney;
-    if (currencyCode === currencies[side]) return sum + minorOf(amount, currencyCode);
-    throw new CommerceFailure('passing', 'Shopify: an amount of the order has another currency');
+    const money = side === 'shop' ? bag.shopMoney : bag.presentmentMoney;
+    if (money.currencyCode === currencies[side]) return sum + minorIn(money, 'final');
+    throw new CommerceFailure('final', 'Shopify: an amount of the order has another currency');
   }, 0n);
 }
 

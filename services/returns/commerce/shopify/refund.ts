@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { formatAmount, minorOf } from '../../../platform/money.ts';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
-import { rejectUserErrors, required } from './answers.ts';
+import { minorIn, rejectUserErrors, required } from './answers.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf, uuidOf } from './ids.ts';
 import { presentment, textOf, timeOf, userErrors } from './shapes.ts';
@@ -179,7 +179,7 @@ function transactionsOf(
   for (const payment of order.suggestedRefund?.suggestedTransactions ?? []) {
     const { gateway, parentTransaction, maximumRefundableSet } = payment;
     if (gateway === null || !parentTransaction || !maximumRefundableSet) continue;
-    const most = minorOf(maximumRefundableSet.presentmentMoney.amount, currency);
+    const most = minorIn(maximumRefundableSet.presentmentMoney);
     const part = left < most ? left : most;
     if (part <= 0n) continue;
     left -= part;
@@ -206,8 +206,8 @@ function effectOf(made: Refund, { currency }: EffectRequest): Effect {
     ({ status }) => status !== 'FAILURE' && status !== 'ERROR',
   );
   const sum = moved.reduce((minor, { amountSet }) => {
-    const { amount, currencyCode } = amountSet.presentmentMoney;
-    if (currencyCode === currency) return minor + minorOf(amount, currency);
+    const money = amountSet.presentmentMoney;
+    if (money.currencyCode === currency) return minor + minorIn(money);
     throw new CommerceFailure('passing', 'Shopify: the refund has another currency');
   }, 0n);
   return {
