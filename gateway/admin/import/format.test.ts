@@ -122,11 +122,18 @@ describe('the columns of a file', () => {
   test.each([
     ['no JSON', '{', 'is no JSON'],
     ['an unknown column', '{"columns":{"Sku":"x"}}', 'Sku'],
+    ['an unknown time zone', '{"zone":"Berlin"}', 'must be a time zone such as Europe/Berlin'],
     ['an unknown rule', '{"decimals":","}', 'decimals'],
   ])('are not mapped by %s', async (_, json, why) => {
     const map = join(folder, 'map.json');
     await writeFile(map, json);
     await expect(read(TEXT, { map })).rejects.toThrow(why);
+  });
+
+  test('may be mapped by a file with a byte-order mark, as Windows writes it', async () => {
+    const map = join(folder, 'map.json');
+    await writeFile(map, '\ufeff{"columns":{"StockCode":"Sku"}}');
+    expect((await read(TEXT.replace('StockCode', 'SKU'), { map })).rows).toHaveLength(2);
   });
 
   const shipped = (name: string) => join(ROOT, `gateway/admin/import/columns/${name}.json`);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { jsonOf, normalForm, printable } from '../../../services/platform/text.ts';
 import { encodingOf } from './decoded.ts';
 import { readHead, type Source, unreadable } from './source.ts';
-import { DATE_FORMS } from './time-in-zone.ts';
+import { DATE_FORMS, isZone } from './time-in-zone.ts';
 
 /** The columns that the importer reads; others are ignored. */
 export const COLUMNS = [
@@ -23,6 +23,10 @@ const SEPARATORS = { ',': 'commas', ';': 'semicolons', '\t': 'tabs', '|': 'bars'
 const columnMap = z.strictObject({
   columns: z.partialRecord(z.enum(COLUMNS), z.string().min(1)).default({}),
   dates: z.enum(DATE_FORMS).default('iso'),
+  zone: z
+    .string()
+    .refine(isZone, 'must be a time zone such as Europe/Berlin')
+    .default('Europe/London'),
   decimal: z.enum(['.', ',']).optional(),
   separator: z.string().length(1).optional(),
   encoding: z.string().optional(),
@@ -46,7 +50,8 @@ export async function readColumnMap(path: string): Promise<ColumnMap> {
   const text = await readFile(path, 'utf8').catch((cause) => {
     throw unreadable(path, cause);
   });
-  const json = jsonOf(text);
+  // Windows Notepad begins a file with a byte-order mark.
+  const json = jsonOf(text.replace(/^\ufeff/, ''));
   if (json === undefined) throw new Error(`--columns: ${path} is no JSON`);
   const parsed = columnMap.safeParse(json);
   if (parsed.success) return parsed.data;

@@ -123,10 +123,25 @@ describe('an invoice', () => {
     });
   });
 
+  test.each([
+    ['EIRE', 'IE'],
+    ['de', 'DE'],
+    ['United Kingdom', 'GB'],
+    ['Unspecified', ''],
+  ])('of the country %s has the code %j', (Country, countryCode) => {
+    expect(submissionOf(invoice({ Country })).customer?.address).toMatchObject({ countryCode });
+  });
+
   test('reads its time in London, winter and summer', () => {
     const at = (date: string) => submissionOf(invoice({ InvoiceDate: date })).submittedAt?.seconds;
     expect(at('2010-12-01T14:33:00')).toBe(BigInt(Date.UTC(2010, 11, 1, 14, 33) / 1000));
     expect(at('2011-07-01T14:33:00')).toBe(BigInt(Date.UTC(2011, 6, 1, 13, 33) / 1000));
+  });
+
+  test('reads its time in the zone of its file', () => {
+    const map = { ...USUAL_COLUMNS, zone: 'Asia/Tokyo' };
+    const { submittedAt } = submissionOf(invoice({ InvoiceDate: '2010-12-01 08:33' }), map);
+    expect(submittedAt?.seconds).toBe(BigInt(Date.UTC(2010, 10, 30, 23, 33) / 1000));
   });
 
   test('reads dates and decimals as its file writes them', () => {

@@ -13,18 +13,15 @@ import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 import type { ImportTarget } from './target.ts';
 import { formsOf, isoDate, linesOf, timeInZone } from './time-in-zone.ts';
 
-/** ISO 3166 alpha-2 by English name, lower case. Some countries have several. */
+/** ISO 3166 alpha-2 by itself and by English name, lower case. Some countries have several names. */
 const CODES = new Map(
   Object.entries(english.countries).flatMap(([code, names]) =>
-    [names].flat().map((name) => [name.toLowerCase(), code]),
+    [code, names].flat().map((name) => [name.toLowerCase(), code]),
   ),
 );
 
 /** Codes of country names that occur in the file and not in ISO 3166. */
 const COUNTRY_CODES = new Map(Object.entries({ EIRE: 'IE', USA: 'US', RSA: 'ZA' }));
-
-/** The time zone of `InvoiceDate`. */
-const TIME_ZONE = 'Europe/London';
 
 /** Ids at the commerce provider start here, so that they never equal internal ids. */
 const PROVIDER_IDS = 1_000_000_000_000n;
@@ -144,8 +141,12 @@ function hintOf(price: string, { decimal }: ColumnMap): string {
   return /[\p{Sc}\p{L}]/u.test(price) ? ': leave out signs of currencies and letters' : '';
 }
 
-function localTime({ InvoiceDate: text, line }: Row, { dates }: ColumnMap, errors: RowError[]) {
-  const time = timeInZone(isoDate(text.trim(), dates), TIME_ZONE);
+function localTime(
+  { InvoiceDate: text, line }: Row,
+  { dates, zone }: ColumnMap,
+  errors: RowError[],
+) {
+  const time = timeInZone(isoDate(text.trim(), dates), zone);
   if (time === undefined) {
     const form = dates === 'iso' ? 'an ISO time' : `a time ${dates} hh:mm`;
     const forms = formsOf(text);
@@ -156,7 +157,7 @@ function localTime({ InvoiceDate: text, line }: Row, { dates }: ColumnMap, error
   return time ?? 0;
 }
 
-/** ISO 3166 alpha-2; empty when the name is not a country of the standard. */
+/** ISO 3166 alpha-2; empty when the text is no country of the standard. */
 function countryCode(text: string): string {
   const name = normalForm(text);
   return COUNTRY_CODES.get(name) ?? CODES.get(name.toLowerCase()) ?? '';

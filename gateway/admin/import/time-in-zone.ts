@@ -31,6 +31,15 @@ function offsetAt(at: number, zone: string): number {
   return (sign === '-' ? -1 : 1) * (Number(hours) * 60 + Number(minutes)) * MINUTE_MS;
 }
 
+/** Whether a text names a time zone. */
+export function isZone(text: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: text }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 /** Forms of dates: ISO 8601, or the order of the parts, and the digits of the year. */
 export const DATE_FORMS = [
   'iso',
