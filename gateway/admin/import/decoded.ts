@@ -104,7 +104,7 @@ function undecodable(before: string, firstLine: number, encoding: string): Error
   const seen = lines.at(-1)?.slice(-30) ?? '';
   const advice =
     encoding === 'utf-8'
-      ? 'save the file as CSV UTF-8, or name its encoding, such as --encoding windows-1252'
+      ? 'save the file as CSV UTF-8, or name its encoding, such as --encoding windows-1252, windows-1250 or shift_jis'
       : 'name the encoding of the file with --encoding';
   return new Error(
     `line ${line}: the bytes after ${JSON.stringify(seen)} are no ${encoding.toUpperCase()}: ${advice}`,
