@@ -1,4 +1,5 @@
 import { Code, ConnectError } from '@connectrpc/connect';
+import pg from 'pg';
 import {
   ErrorReasonSchema,
   ErrorReason as Reason,
@@ -55,6 +56,10 @@ export function toConnectError(error: unknown, requestId: string): PortalFailure
   const code = reason === undefined ? undefined : codeFor(reason, error);
   if (code !== undefined) return { error: shown(code, error, reason), cause: undefined };
   if (isOurs(error)) return { error, cause: undefined };
+  if (hasNul(error)) {
+    const text = 'A text has the character U+0000, which cannot be stored. Remove it.';
+    return { error: new ConnectError(text, Code.InvalidArgument), cause: undefined };
+  }
   const isTransient =
     isUnavailable(error) ||
     isOutage(error) ||
@@ -66,6 +71,11 @@ export function toConnectError(error: unknown, requestId: string): PortalFailure
   }
   const text = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
   return { error: new ConnectError(text, Code.Internal), cause: 'bug' };
+}
+
+/** Whether PostgreSQL rejected U+0000, in a text or in JSON: no other text that JSON can carry is invalid there. */
+function hasNul(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === '22021' || error.code === '22P05');
 }
 
 function codeFor(reason: Reason, error: unknown): Code | undefined {

@@ -69,6 +69,27 @@ describe('team', () => {
     );
   });
 
+  test('a blank name is no name, and what nobody sees is no part of an address', async () => {
+    const team = (await newOwner()).client(TeamService);
+    const email = `${crypto.randomUUID()}@example.com`;
+    const { member } = await team.addMember({ email, name: ' \u{a0}', role: 'analyst' });
+    expect(member).toMatchObject({ email, name: '' });
+    const hidden = { email: `${email}\u{200b}`, role: 'analyst' };
+    expect(await codeOf(team.addMember(hidden))).toBe(Code.InvalidArgument);
+  });
+
+  test('a text that the database cannot store is the fault of the caller', async () => {
+    const owner = await newOwner();
+    const nul = 'a\0b';
+    const member = { email: `${crypto.randomUUID()}@example.com`, name: nul, role: 'analyst' };
+    for (const call of [
+      owner.client(TeamService).addMember(member),
+      owner.client(AuditService).listAuditEntries({ filter: { text: nul } }),
+    ]) {
+      expect(await codeOf(call)).toBe(Code.InvalidArgument);
+    }
+  });
+
   test('does not know members of another shop', async () => {
     const [owner, stranger] = [await newOwner(), await newOwner()];
     const userId = String(stranger.userId);
@@ -114,6 +135,22 @@ describe('audit log', () => {
     expect((await stranger.listAuditEntries({ filter })).entries).toEqual([]);
     const foreign = { filter, cursor: first.nextCursor };
     expect(await codeOf(stranger.listAuditEntries(foreign))).toBe(Code.NotFound);
+  });
+
+  test('is searched in every spelling of Unicode', async () => {
+    const owner = await newOwner();
+    const by = { ...TEST_AUTHOR, actor: { ...TEST_AUTHOR.actor, name: 'Ren\u{e9}e' } };
+    await recordAudits(under.database.pool, [
+      { shopId: owner.shopId, by, action: 'test.done', subject: '1' },
+      { shopId: owner.shopId, by: TEST_AUTHOR, action: 'test.done', subject: 'Ame\u{301}lie' },
+    ]);
+    const found = async (text: string) =>
+      (await owner.client(AuditService).listAuditEntries({ filter: { text } })).entries.map(
+        ({ subject }) => subject,
+      );
+    expect(await found('REN\u{c9}E')).toEqual(['1']);
+    expect(await found('rene\u{301}e')).toEqual(['1']);
+    expect(await found('am\u{e9}lie')).toEqual(['Ame\u{301}lie']);
   });
 
   test('is exported as CSV that no spreadsheet runs', async () => {

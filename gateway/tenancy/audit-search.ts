@@ -1,5 +1,6 @@
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { param, type Sql, sql, unnamed } from '../../services/platform/sql.ts';
+import { normalForm } from '../../services/platform/text.ts';
 import {
   type AuditFilter,
   type AuditObjects,
@@ -69,7 +70,7 @@ export async function searchAudit(
 }
 
 function matches({ text, actions, objects = [] }: AuditSearch, ids: readonly string[]): Sql {
-  const wanted = text.toLowerCase();
+  const wanted = normalForm(text).toLowerCase();
   // The text as it is written inside a JSON string.
   const inJson = JSON.stringify(wanted).slice(1, -1);
   const known = param(ids);
@@ -77,18 +78,18 @@ function matches({ text, actions, objects = [] }: AuditSearch, ids: readonly str
   return sql`
     action = any(${actions}::text[]) or actor_id = any(${known}::text[]) or subject = any(${known}::text[])
     or ${isAbout(objects)}
-    or position(${wanted} in lower(concat_ws(' ', action, actor_id, actor_name, source, request_id, subject))) > 0
-    or position(${inJson} in lower(case when detail ? 'call' then detail->>'changes' else detail::text end)) > 0`;
+    or position(${wanted} in lower(normalize(concat_ws(' ', action, actor_id, actor_name, source, request_id, subject)))) > 0
+    or position(${inJson} in lower(normalize(case when detail ? 'call' then detail->>'changes' else detail::text end))) > 0`;
 }
 
 /** Ids of the shop's members and keys whose name, address or description contains the text. */
 async function idsNamed(db: Queryable, shopId: bigint, text: string): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select u.id::text as id from memberships m join users u on u.id = m.user_id
-      where m.shop_id = $1 and position($2 in lower(concat_ws(' ', u.email, u.name))) > 0
+      where m.shop_id = $1 and position($2 in lower(normalize(concat_ws(' ', u.email, u.name)))) > 0
      union all
-     select key_id from api_keys where shop_id = $1 and position($2 in lower(description)) > 0`,
-    [shopId, text.toLowerCase()],
+     select key_id from api_keys where shop_id = $1 and position($2 in lower(normalize(description))) > 0`,
+    [shopId, normalForm(text).toLowerCase()],
   );
   return rows.map(({ id }) => id);
 }

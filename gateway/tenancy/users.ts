@@ -7,7 +7,7 @@ export interface User {
   readonly name: string | null;
 }
 
-const EMAIL = /^[^@\s\p{Cc}\p{Cs}]+@[^@\s\p{Cc}\p{Cs}]+$/u;
+const EMAIL = /^[^@\s\p{Cc}\p{Cf}\p{Cs}]+@[^@\s\p{Cc}\p{Cf}\p{Cs}]+$/u;
 const MAX_EMAIL = 320;
 
 /**

@@ -123,6 +123,27 @@ test('a date is applied when it is whole', async () => {
   expect(new URL(page.url()).search).toBe('?from=2020-01-01');
 });
 
+test('a filter that is not offered is shown, and what is sent again is counted at each opening', async () => {
+  const { page } = owner;
+  await owner.open('/deliveries?webhook=999999');
+  expect(await page.getByLabel('Webhook', { exact: true }).inputValue()).toBe('999999');
+  await owner.open('/deliveries');
+  const counts: string[] = [];
+  await page.route('**/*.WebhooksService/PreviewReplay', (route) => {
+    counts.push(route.request().url());
+    return route.continue();
+  });
+  for (const opening of [1, 2]) {
+    await page.getByRole('button', { name: 'Send these again' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/deliver(?:y matches|ies match)/)
+      .waitFor();
+    expect(counts).toHaveLength(opening);
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+  }
+});
+
 test('a list that does not arrive at all is an error with a button', async () => {
   const { page } = owner;
   await cutOff('WebhooksService/ListWebhooks');

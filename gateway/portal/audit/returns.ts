@@ -1,5 +1,6 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { isUnavailable } from '../../../services/platform/errors.ts';
+import { normalForm } from '../../../services/platform/text.ts';
 import { type ActionContext, callerOf } from '../../actions/context.ts';
 import type { AuditObjects } from '../../tenancy/audit-list.ts';
 import { actionsAbout } from './words.ts';
@@ -37,6 +38,6 @@ export async function objectsOfOrder(
       if (isUnavailable(error)) return { returns: [] };
       throw error;
     });
-  const plain = (text = '') => text.replace(/^#/, '');
+  const plain = (text = '') => normalForm(text).replace(/^#/, '');
   return returns.filter(({ order }) => plain(order?.name) === plain(name)).flatMap(objectsOf);
 }

@@ -41,8 +41,9 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
       };
     },
 
-    async addMember({ email, name, role }, context) {
+    async addMember({ email, role, ...request }, context) {
       const call = callOf(context);
+      const name = request.name.trim();
       const { userId } = await addMember(pool, {
         shopId: call.session.shopId,
         email,

@@ -1,5 +1,6 @@
 import { Button, Group, NativeSelect, Paper, Text, TextInput } from '@mantine/core';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { visible } from './visible.ts';
 
 /** The controls above a list. @param o.onClear removes all filters; false while there is none. */
 export function FilterBar(o: {
@@ -39,13 +40,19 @@ export function SelectFilter(
     readonly all: string;
   },
 ) {
+  const { value = '' } = o;
+  // The filter of an address that is not offered, such as a webhook that was deleted.
+  const unknown = value === '' || o.options.some(([one]) => one === value) ? [] : [[value, value]];
   return (
     <NativeSelect
       label={o.label}
       maw="min(100%, 18rem)"
-      value={o.value ?? ''}
+      value={value}
       onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
-      data={[{ value: '', label: o.all }, ...o.options.map(([value, label]) => ({ value, label }))]}
+      data={[['', o.all], ...unknown, ...o.options].map(([value = '', label = '']) => ({
+        value,
+        label,
+      }))}
     />
   );
 }
@@ -87,7 +94,7 @@ export function TextFilter(
     if (document.activeElement !== field.current) setText(o.value ?? '');
   }, [o.value]);
   const apply = () => {
-    if (text.trim() !== (o.value ?? '')) o.onChange(text.trim());
+    if (visible(text) !== (o.value ?? '')) o.onChange(visible(text));
   };
   const [page] = useState(location.pathname);
   // Each render starts the time again, so that it applies with the filters of now. While another page is loaded, this

@@ -15,7 +15,9 @@ const FORMATS: Readonly<Record<Zone, Readonly<Record<Style, Intl.DateTimeFormat>
   utc: formatsIn('UTC'),
 };
 
-const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const NOW = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+/** Never `tomorrow`: 47 hours are a day, and may end on the day after tomorrow. */
+const RELATIVE = new Intl.RelativeTimeFormat();
 
 const UNITS = [
   ['day', 86_400],
@@ -34,7 +36,7 @@ function relativeText(at: Date): string {
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return RELATIVE.format(Math.trunc(seconds / length), unit);
   }
-  return RELATIVE.format(seconds, 'second');
+  return NOW.format(seconds, 'second');
 }
 
 /** The time as a text, for places without elements; empty when there is none. */

@@ -51,4 +51,20 @@ export const formBugs: readonly Bug[] = [
       "    return token === ':' ? ': ' : /^-?\\d/.test(token) ? String(Number(token)) : token;",
     tests: ['portal/src/parts/pretty-json.test.ts'],
   },
+  {
+    name: 'nul-is-a-bug-of-ours',
+    promise: 'a text that cannot be stored is the fault of the caller, never an internal error',
+    file: 'gateway/portal/errors.ts',
+    find: '  if (hasNul(error)) {',
+    replace: '  if (!hasNul) {',
+    tests: ['gateway/portal/team.test.ts'],
+  },
+  {
+    name: 'audit-search-as-stored',
+    promise: 'the search of the audit log finds every spelling of Unicode',
+    file: 'gateway/tenancy/audit-search.ts',
+    find: '  const wanted = normalForm(text).toLowerCase();',
+    replace: '  const wanted = text.toLowerCase();',
+    tests: ['gateway/portal/team.test.ts'],
+  },
 ];

@@ -24,7 +24,8 @@ export function ReplayDialog(o: {
   const preview = useQuery(
     WebhooksService.method.previewReplay,
     { filter: o.filter },
-    { staleTime: Infinity },
+    // Each opening counts again: an earlier count would leave out what happened since then.
+    { staleTime: Infinity, gcTime: 0 },
   );
   const { run, isPending, error } = useWrite(WebhooksService.method.startReplay, {
     inline: true,

@@ -7,6 +7,7 @@ import { useWrite } from '../../api/use-write.ts';
 import { CopyText } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { visible } from '../../parts/visible.ts';
 import { useSession } from '../../session/session.tsx';
 import { roleName } from '../../words.ts';
 
@@ -39,7 +40,7 @@ export function AddMember(o: { readonly roles: readonly string[]; readonly onClo
         type="email"
         required
         value={email}
-        onChange={({ currentTarget }) => setEmail(currentTarget.value)}
+        onChange={({ currentTarget }) => setEmail(visible(currentTarget.value))}
         error={fieldError(error, 'email')}
         data-autofocus
       />

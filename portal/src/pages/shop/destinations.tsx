@@ -111,10 +111,10 @@ function Places(o: {
     onChange: (value: string) =>
       void navigate({ search: { ...search, [name]: value }, replace: true }),
   });
-  const text = (search.q ?? '').toLowerCase();
+  const text = comparable(search.q ?? '');
   const shown = o.destinations.filter(
     ({ name, type, enabled, address }) =>
-      `${name} ${addressText(address)}`.toLowerCase().includes(text) &&
+      comparable(`${name} ${addressText(address)}`).includes(text) &&
       (search.show === undefined ||
         search.show === type ||
         search.show === (enabled ? 'on' : 'off')),
@@ -149,6 +149,11 @@ function Places(o: {
       )}
     </>
   );
+}
+
+/** The same for all spellings of a text in Unicode. */
+function comparable(text: string): string {
+  return text.normalize('NFKC').toLowerCase();
 }
 
 function addressText(address: Destination['address']): string {

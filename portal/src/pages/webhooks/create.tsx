@@ -11,6 +11,7 @@ import { Copyable } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { tooLong } from '../../parts/too-long.ts';
+import { visible } from '../../parts/visible.ts';
 import { EqualToChosen, EqualWebhooks } from './equal.tsx';
 import { PairFields } from './pair-fields.tsx';
 
@@ -67,7 +68,7 @@ export function UrlField(o: FieldProps) {
       required
       data-autofocus
       value={o.value}
-      onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
+      onChange={({ currentTarget }) => o.onChange(visible(currentTarget.value))}
       error={tooLong(o.value, 2_048) ?? fieldError(o.error, 'url')}
     />
   );

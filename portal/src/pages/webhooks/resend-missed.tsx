@@ -29,7 +29,7 @@ export function ResendMissed(o: {
   const preview = useQuery(
     previewReplay,
     { filter: { webhookId, states: GIVEN_UP } },
-    { staleTime: Infinity },
+    { staleTime: Infinity, gcTime: 0 },
   );
   const { data } = preview;
   const again = data && !data.more ? data.replayable : 0;
