@@ -37,7 +37,7 @@ export function parseArguments<I extends z.ZodObject>(
     const keys = (issue.keys ?? []).slice(0, PROBLEMS_MAX);
     return keys.map((key) => unknownKey(schema, [...keysOf(issue), key]));
   });
-  return { ok: false, problems };
+  return { ok: false, problems: [...new Set(problems)] };
 }
 
 function emptyRestrictions(schema: z.ZodObject, args: unknown): string[] {

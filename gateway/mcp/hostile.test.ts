@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 let bench: McpBench;
@@ -55,6 +56,42 @@ test('a number that a double rounds to an id is no id', async () => {
   for (const id of ['11.0000000000000000001', '10.9999999999999999999']) {
     expect((await callWith(id)).body).toMatchObject({ result: { isError: true } });
   }
+});
+
+test('the cursor of one list is rejected by another, which would skip entries', async () => {
+  const subscription = sampleSubscription();
+  Object.assign(bench.services.webhooks, {
+    listSubscriptions: () => ({ subscriptions: [subscription, { ...subscription, id: 9_999n }] }),
+  });
+  for (const [of, other] of [
+    ['list_webhooks', 'list_destinations'],
+    ['list_destinations', 'list_webhooks'],
+  ] as const) {
+    const { data } = await bench.call(owner.token, of, { limit: 1 });
+    const { isError, text } = await bench.call(owner.token, other, { cursor: data.next_cursor });
+    expect([isError, text]).toEqual([
+      true,
+      expect.stringContaining('a previous page of this list'),
+    ]);
+  }
+  bench.resetServices();
+});
+
+test('a period that ends before it begins is rejected, and not empty', async () => {
+  const period = { created_from: '2026-11-02T00:00:00Z', created_to: '2026-11-01T00:00:00Z' };
+  const { isError, text } = await bench.call(owner.token, 'search_returns', period);
+  expect([isError, text]).toEqual([true, 'created_to must be after created_from.']);
+});
+
+test('an error names a problem once', async () => {
+  const { text } = await bench.call(owner.token, 'get_return', { return_id: 1e20 });
+  expect(text.match(/return_id must be/g)).toHaveLength(1);
+});
+
+test('an empty header with the protocol version is an absent one', async () => {
+  const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
+  const headers = { 'mcp-protocol-version': '' };
+  expect((await bench.post({ token: owner.token, headers, body })).status).toBe(200);
 });
 
 test('an address can be sent back as list_destinations returns it', async () => {

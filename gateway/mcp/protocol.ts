@@ -100,7 +100,8 @@ async function handleLegacy({
   server,
   signal,
 }: ParsedRequest): Promise<HttpResponse> {
-  const version = headers['mcp-protocol-version'];
+  // An empty header is an absent one.
+  const version = headers['mcp-protocol-version'] || undefined;
   const isSupported =
     version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version));
   // Do not check the header of an initialize request, because this request negotiates the version.

@@ -61,7 +61,8 @@ export function createRevocation(o: {
   const resource = mcpResource(o.issuer);
 
   return async ({ token, clientId, from }) => {
-    if (token === '') return oauthError(400, 'invalid_request', 'the parameter token is missing');
+    if (token === '')
+      return oauthError(400, 'invalid_request', 'send one parameter token, in a form');
     if (clientId !== '' && !o.clients.ids.includes(clientId)) {
       return oauthError(401, 'invalid_client', 'no such client');
     }

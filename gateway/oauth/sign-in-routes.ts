@@ -25,7 +25,7 @@ import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
 import type { SignIn } from './sign-in.ts';
 import { createSignInParts, type SignInParts } from './sign-in-parts.ts';
-import { namesOnly } from './token-resource.ts';
+import { namesOnly, takePublicClient } from './token-resource.ts';
 
 const FORM_LIMIT = '8kb';
 /** Maximum number of requests for pages and forms in one sign-in, so that nobody can try many e-mail addresses. */
@@ -153,7 +153,8 @@ function dataRoutes(
         // Errors are JSON for every client (RFC 6749, 5.2). oidc-provider would send a page to one that prefers HTML.
         req.headers.accept = 'application/json';
         const resource = mcpResource(o.issuer);
-        if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE })) {
+        const clientId = takePublicClient(req);
+        if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE, clientId })) {
           o.logger.warn({ ...requestIdOf(res), error: 'invalid_target' }, 'token refused');
           const error_description = `the only resource is ${resource}`;
           res.status(400).json({ error: 'invalid_target', error_description });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
 import {
+  CLIENT_ID,
   type Person,
   REDIRECT,
   type SignInStack,
@@ -75,6 +76,36 @@ describe('the resource of a token request', () => {
     ['', false],
   ])('%s: %s', (resource, isOurs) => {
     expect(namesMcp('https://returns.example.com', resource)).toBe(isOurs);
+  });
+});
+
+describe('the Authorization header of a token request', () => {
+  const requestWith = async (authorization: string, fields: Record<string, string>) => {
+    const response = await fetch(`${stack.baseUrl}/oauth/token`, {
+      method: 'POST',
+      headers: { authorization },
+      body: new URLSearchParams(fields),
+    });
+    const body = (await response.json()) as { error?: string };
+    return [response.status, body.error];
+  };
+  const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+
+  test.each([
+    ['a client id with an empty secret', basic(`${CLIENT_ID}:`), {}],
+    ['an encoded client id', basic(`${CLIENT_ID.replace('-', '%2D')}:`), {}],
+    ['the client id of the form', basic(`${CLIENT_ID}:`), { client_id: CLIENT_ID }],
+    ['an access token', 'bearer an.old.token', { client_id: CLIENT_ID }],
+  ])('may be %s', async (_, authorization, fields) => {
+    const sent = { ...(await redemption()), ...fields };
+    expect(await requestWith(authorization, sent)).toEqual([200, undefined]);
+  });
+
+  test('is rejected with a secret, which no client has', async () => {
+    const fields = await redemption();
+    const rejected = await requestWith(basic(`${CLIENT_ID}:guess`), fields);
+    expect(rejected).toEqual([401, 'invalid_client']);
+    expect((await stack.token(fields)).status).toBe(200);
   });
 });
 

@@ -34,7 +34,7 @@ export const listDestinations = defineTool({
     next_cursor: nextCursor,
   }),
   async run(context, input) {
-    const page = pageOf(await list(context), input);
+    const page = pageOf('destinations', await list(context), input);
     const destinations = page.rows.map((row) => {
       const { address, provider_location_id, ...rest } = destinationView(row);
       const { city, country_code } = address;

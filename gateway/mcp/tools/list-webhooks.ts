@@ -22,7 +22,7 @@ export const listWebhooks = defineTool({
       list(context, { backlog: input.detail === 'full', health: true }),
       getPayloadVersion(context),
     ]);
-    const page = pageOf(subscriptions, input);
+    const page = pageOf('webhooks', subscriptions, input);
     return {
       payload_version: version,
       webhooks: page.rows.map(webhookHealthView),

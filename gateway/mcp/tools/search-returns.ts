@@ -8,7 +8,7 @@ import { searchReturns as search } from '../../actions/search-returns.ts';
 import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
 import { firstThatFits } from '../page-weight.ts';
 import { described } from '../result-schema.ts';
-import { defineTool, readOnlyHints } from '../tool.ts';
+import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
 import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { type ReturnSummary, returnSummary, returnSummaryView } from '../views/return-summary.ts';
 
@@ -65,11 +65,13 @@ export const searchReturns = defineTool({
     next_cursor: nextCursor,
   }),
   async run(context, input) {
+    const { created_from: from, created_to: to } = input;
+    if (from && to && from >= to) throw new ToolError('created_to must be after created_from.');
     const page = await search(context, {
       query: input.query,
       states: input.states,
-      createdFrom: input.created_from,
-      createdTo: input.created_to,
+      createdFrom: from,
+      createdTo: to,
       includeArchived: input.include_archived ?? input.states?.includes('closed') ?? false,
       flaggedOnly: input.flagged_only,
       sku: input.sku,

@@ -36,6 +36,22 @@ export const assistantBugs: readonly Bug[] = [
     tests: ['gateway/mcp/webhook-tools.test.ts'],
   },
   {
+    name: 'cursor-of-other-list',
+    promise: 'the cursor of one list is rejected by another',
+    file: 'gateway/mcp/pages.ts',
+    find: 'if (of === list && id !== undefined)',
+    replace: 'if (id !== undefined)',
+    tests: ['gateway/mcp/hostile.test.ts'],
+  },
+  {
+    name: 'public-client-without-id',
+    promise: 'a client id with an empty secret in the Authorization header is a public client',
+    file: 'gateway/oauth/token-resource.ts',
+    find: "if (isWithoutClient) form.set('client_id', o.clientId);",
+    replace: '',
+    tests: ['gateway/oauth/token-resource.test.ts'],
+  },
+  {
     name: 'name-of-earlier-program',
     promise: 'a program that registers without a name is not shown by the name of an earlier one',
     file: 'gateway/oauth/clients/self-name.ts',
@@ -63,7 +79,7 @@ export const assistantBugs: readonly Bug[] = [
     name: 'refused-resource-uses-code',
     promise: 'a rejected resource uses up neither a code nor a refresh token',
     file: 'gateway/oauth/sign-in-routes.ts',
-    find: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE })) {',
+    find: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE, clientId })) {',
     replace:
       'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE }) && !resource) {',
     tests: ['gateway/oauth/token-resource.test.ts'],
