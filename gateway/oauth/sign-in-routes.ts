@@ -154,7 +154,7 @@ function dataRoutes(
         req.headers.accept = 'application/json';
         const resource = mcpResource(o.issuer);
         const clientId = takePublicClient(req);
-        if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE, clientId })) {
+        if (!namesOnly(req, { resource, addresses: [o.issuer], scopes: [MCP_SCOPE], clientId })) {
           o.logger.warn({ ...requestIdOf(res), error: 'invalid_target' }, 'token refused');
           const error_description = `the only resource is ${resource}`;
           res.status(400).json({ error: 'invalid_target', error_description });

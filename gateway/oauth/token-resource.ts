@@ -22,8 +22,8 @@ export function takePublicClient({ headers }: IncomingMessage): string | undefin
  * `receiveForm` has waited for the form, and this puts it back for oidc-provider.
  *
  * @param o.addresses other names of the resource.
- * @param o.scope the only scope, when there is only one. Scopes of other servers beside it are ignored, as in an
- *   authorization request.
+ * @param o.scopes the scopes of this server. Those of other servers beside them are ignored, as in an authorization
+ *   request.
  * @param o.clientId for a form without a client id.
  */
 export function namesOnly(
@@ -31,7 +31,7 @@ export function namesOnly(
   o: {
     readonly resource: string;
     readonly addresses?: readonly string[];
-    readonly scope?: string;
+    readonly scopes: readonly string[];
     readonly clientId?: string | undefined;
   },
 ): boolean {
@@ -42,11 +42,11 @@ export function namesOnly(
   const addresses = [o.resource, ...(o.addresses ?? [])];
   if (resources.some((one) => !namesOneOf(addresses, one))) return false;
   if (resources.length > 0) form.set('resource', o.resource);
-  const hasScope = o.scope !== undefined && form.get('scope')?.split(' ').includes(o.scope);
-  if (hasScope) form.set('scope', o.scope);
+  const own = (form.get('scope') ?? '').split(' ').filter((scope) => o.scopes.includes(scope));
+  if (own.length > 0) form.set('scope', own.join(' '));
   const isWithoutClient = o.clientId !== undefined && !form.has('client_id');
   if (isWithoutClient) form.set('client_id', o.clientId);
-  const isChanged = resources.length > 0 || hasScope || isWithoutClient;
+  const isChanged = resources.length > 0 || own.length > 0 || isWithoutClient;
   const bytes = isChanged ? Buffer.from(form.toString()) : sent;
   req.unshift(bytes);
   req.headers['content-length'] = String(bytes.length);

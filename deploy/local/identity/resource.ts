@@ -3,6 +3,7 @@ import { bodyArrived } from '../../../gateway/http/body-arrived.ts';
 import { queryOf } from '../../../gateway/http/query.ts';
 import { namesOneOf } from '../../../gateway/oauth/issue.ts';
 import { namesOnly } from '../../../gateway/oauth/token-resource.ts';
+import { KNOWN_SCOPES } from './scopes.ts';
 
 /**
  * Writes the parameter `resource` as oidc-provider knows it, when it is the only resource in another spelling. Rejects
@@ -29,7 +30,7 @@ function tokenResource(resource: string): RequestHandler {
   return async (req, res, next) => {
     if (req.method !== 'POST') return next();
     await bodyArrived(req);
-    if (namesOnly(req, { resource })) return next();
+    if (namesOnly(req, { resource, scopes: KNOWN_SCOPES })) return next();
     const error_description = `the only resource is ${resource}`;
     res.status(400).json({ error: 'invalid_target', error_description });
   };

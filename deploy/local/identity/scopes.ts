@@ -32,6 +32,9 @@ const OPENID_TEXTS: ReadonlyMap<string, string> = new Map([
   ['profile', 'see your name'],
 ]);
 
+/** All scopes of this server. */
+export const KNOWN_SCOPES: readonly string[] = [...PARTNER_SCOPES, ...OPENID_TEXTS.keys()];
+
 /** The scopes of an authorization request that this server knows. Unknown ones are ignored (RFC 6749, 3.3). */
 export interface RequestedScopes {
   readonly shop: readonly Scope[];

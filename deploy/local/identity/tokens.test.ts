@@ -28,6 +28,13 @@ describe('tokens of a partner app', () => {
     });
   });
 
+  test('scopes of other servers are ignored at a refresh', async () => {
+    const { refresh_token = '' } = await bench.redeem(await bench.install('owner'));
+    const scope = 'developer_tools offline_access';
+    const fresh = await oauth.refreshTokenGrant(bench.app, refresh_token, { scope });
+    expect(claimsIn(fresh.access_token)).toMatchObject({ scope: 'developer_tools' });
+  });
+
   test('a second use of a refresh token ends all tokens of its family', async () => {
     const first = await bench.redeem(await bench.install('owner'));
     const second = await oauth.refreshTokenGrant(bench.app, first.refresh_token ?? '');

@@ -79,9 +79,8 @@ export const assistantBugs: readonly Bug[] = [
     name: 'refused-resource-uses-code',
     promise: 'a rejected resource uses up neither a code nor a refresh token',
     file: 'gateway/oauth/sign-in-routes.ts',
-    find: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE, clientId })) {',
-    replace:
-      'if (!namesOnly(req, { resource, addresses: [o.issuer], scope: MCP_SCOPE }) && !resource) {',
+    find: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scopes: [MCP_SCOPE], clientId })) {',
+    replace: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scopes: [] }) && !resource) {',
     tests: ['gateway/oauth/token-resource.test.ts'],
   },
   {
