@@ -80,7 +80,8 @@ export const assistantBugs: readonly Bug[] = [
     promise: 'a rejected resource uses up neither a code nor a refresh token',
     file: 'gateway/oauth/sign-in-routes.ts',
     find: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scopes: [MCP_SCOPE], clientId })) {',
-    replace: 'if (!namesOnly(req, { resource, addresses: [o.issuer], scopes: [] }) && !resource) {',
+    replace:
+      'if (!namesOnly(req, { resource, addresses: [o.issuer], scopes: [MCP_SCOPE], clientId }) && !resource) {',
     tests: ['gateway/oauth/token-resource.test.ts'],
   },
   {
