@@ -34,6 +34,13 @@ export function orderCommand(run: Run, print: Print): Command {
         }
         const { shippingPaid, shippingLeft } = order;
         if (shippingPaid) print(`shipping: paid ${text(shippingPaid)}, left ${text(shippingLeft)}`);
+        const { refundedForNoLine: goodwill, unpaid } = order;
+        if (isAboveZero(goodwill)) print(`refunded for no line: ${text(goodwill)}`);
+        if (isAboveZero(unpaid)) print(`not paid: ${text(unpaid)}`);
       }),
     );
+}
+
+function isAboveZero(amount: Amount | undefined): boolean {
+  return /[1-9]/.test(`${amount?.shop}${amount?.presentment}`);
 }

@@ -8,10 +8,11 @@ import { DomainError, stateForbids } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
 import { type LineValue, netOf } from '../../platform/line-value.ts';
 import { type Both, formatAmount, inBoth } from '../../platform/money.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import { normalForm } from '../../platform/text.ts';
 import { CommerceFailure, type FoundOrder, isFinal } from './provider.ts';
 import type { Providers } from './providers.ts';
-import { elsewhereOf, type LineLeft, linesLeft, shippingLeft } from './remaining.ts';
+import { type Elsewhere, elsewhereOf, goodwillOf, linesLeft, shippingLeft } from './remaining.ts';
 
 /** Time limit of a look-up, below that of the RPC. Milliseconds. */
 const CALL_LIMIT_MS = 8_000;
@@ -27,6 +28,8 @@ export interface OrderAnswer {
   readonly looksUp: boolean;
   /** Undefined when the provider has no order with this name. */
   readonly order?: FoundOrder | undefined;
+  /** When the provider was asked, by the clock of PostgreSQL. */
+  readonly askedAt: string;
 }
 
 /**
@@ -41,10 +44,13 @@ export async function findOrder(
 ): Promise<OrderAnswer> {
   const connected = await providers.connected(pool, shopId);
   const { lookUp } = connected?.commerce ?? {};
-  if (!lookUp) return { looksUp: false };
+  const { askedAt } = onlyRow(
+    await pool.query<{ askedAt: string }>('select now()::text as "askedAt"'),
+  );
+  if (!lookUp) return { looksUp: false, askedAt };
   const signal = AbortSignal.timeout(CALL_LIMIT_MS);
   const asked = { shopId, name: normalForm(name) };
-  return { looksUp: true, order: await lookUp(asked, signal).catch(asDomainError) };
+  return { looksUp: true, order: await lookUp(asked, signal).catch(asDomainError), askedAt };
 }
 
 /**
@@ -68,17 +74,17 @@ const input = z.object({ ...callerShape, name: requiredText(SHORT_TEXT_MAX) });
  */
 export async function findOrderOnRequest(deps: FindOrderDeps, request: FindOrderRequest) {
   const { shopId, name } = parseInput(input, request);
-  const { looksUp, order } = await findOrder(deps, { shopId, name });
+  const { looksUp, order, askedAt } = await findOrder(deps, { shopId, name });
   if (!looksUp) throw stateForbids("the shop's commerce provider looks up no orders");
   if (!order) return {};
-  const elsewhere = await elsewhereOf(deps.pool, { shopId, orderId: order.id });
-  return {
-    order: orderMessage(order, linesLeft(order, elsewhere), shippingLeft(order, elsewhere)),
-  };
+  return { order: orderMessage(order, await elsewhereOf(deps.pool, { shopId, order, askedAt })) };
 }
 
-function orderMessage(order: FoundOrder, lines: readonly LineLeft[], left: Both<bigint>) {
-  const { id, name, currencies, shipping } = order;
+function orderMessage(order: FoundOrder, elsewhere: Elsewhere) {
+  const lines = linesLeft(order, elsewhere);
+  const left = shippingLeft(order, elsewhere);
+  const goodwill = goodwillOf(order, elsewhere);
+  const { id, name, currencies, shipping, unpaid } = order;
   const amount = (read: (side: keyof Both<bigint>) => bigint) =>
     inBoth((side) => formatAmount(read(side), currencies[side]));
   const value = (values: Both<LineValue>, shares: Both<readonly bigint[]>, n: number) => ({
@@ -109,6 +115,8 @@ function orderMessage(order: FoundOrder, lines: readonly LineLeft[], left: Both<
       shippingPaid: amount((side) => shipping.paid[side]),
       shippingLeft: amount((side) => left[side]),
     }),
+    ...(order.otherRefunds && { refundedForNoLine: amount((side) => goodwill[side]) }),
+    ...(unpaid && { unpaid: amount((side) => unpaid[side]) }),
     lines: lines.map((line, n) => ({
       id: line.id,
       title: line.title,

@@ -207,6 +207,8 @@ export interface FoundOrder {
   readonly shipping?: { readonly paid: Both<bigint>; readonly left: Both<bigint> } | undefined;
   /** What refunds paid beyond lines and shipping, such as for goodwill. Undefined when unknown. */
   readonly otherRefunds?: readonly (RefundThere & { readonly value: Both<bigint> })[] | undefined;
+  /** What the shopper has not paid of the order. Undefined when unknown. */
+  readonly unpaid?: Both<bigint> | undefined;
   readonly lines: readonly FoundLine[];
 }
 

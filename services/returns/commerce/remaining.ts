@@ -37,11 +37,17 @@ export interface LineLeft extends FoundLine {
   readonly valueLeft: Both<LineValue>;
 }
 
-/** Reads the units and amounts of an order in returns of this service, except cancelled and expired ones. */
+/**
+ * Reads the units and amounts of an order in returns of this service, except cancelled and expired ones.
+ *
+ * @param o.askedAt when the provider was asked for the order, by the clock of PostgreSQL. A refund that was recorded
+ *   later may not be in its numbers, so it does not count as made. A provider that lists its refunds shows it by itself.
+ */
 export async function elsewhereOf(
   db: Queryable,
-  { shopId, orderId }: { readonly shopId: bigint; readonly orderId: bigint },
+  o: { readonly shopId: bigint; readonly order: FoundOrder; readonly askedAt: string },
 ): Promise<Elsewhere> {
+  const listsRefunds = o.order.lines.some(({ refunds }) => refunds !== undefined);
   const { rows } = await db.query<ElsewhereRow>({
     name: 'order-lines-elsewhere',
     text: `
@@ -54,11 +60,11 @@ select l.provider_line_item_id as id, sum(l.quantity)::int as units,
   from returns r
   join return_lines l on l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
   left join processing_outcomes f
-    on f.shop_id = r.shop_id and f.return_id = r.id and f.kind = 'refund' and f.done_at is not null
+    on f.shop_id = r.shop_id and f.return_id = r.id and f.kind = 'refund' and f.done_at <= $3
  where r.shop_id = $1 and r.state not in ('cancelled', 'expired')
    and r.order_id = (select id from orders where shop_id = $1 and provider_order_id = $2)
  group by l.provider_line_item_id, r.currency, r.presentment_currency, f.key is not null`,
-    values: [shopId, orderId],
+    values: [o.shopId, o.order.id, listsRefunds ? 'infinity' : o.askedAt],
   });
   return rows;
 }
@@ -167,20 +173,25 @@ export function shippingLeft(
   });
 }
 
+/** Returns what the merchant refunded for no line and no shipping, such as for goodwill. */
+export function goodwillOf({ otherRefunds = [] }: FoundOrder, elsewhere: Elsewhere): Both<bigint> {
+  const others = otherRefunds.filter(({ id, key }) => key === '' && !isOwn(elsewhere)({ id, key }));
+  return inBoth((side) => others.reduce((sum, { value }) => sum + value[side], 0n));
+}
+
 /**
  * Returns what is left of the money of the order, when the merchant refunded some of it that is for no line and no
- * shipping. Undefined otherwise: then the lines say what is left.
+ * shipping, or the shopper has not paid all of it. Undefined otherwise: then the lines say what is left.
  */
 export function moneyLeft(order: FoundOrder, elsewhere: Elsewhere): Both<bigint> | undefined {
-  const others = (order.otherRefunds ?? []).filter(
-    (refund) => refund.key === '' && !isOwn(elsewhere)(refund),
-  );
-  if (others.length === 0) return undefined;
+  const goodwill = goodwillOf(order, elsewhere);
+  const gone = inBoth((side) => goodwill[side] + (order.unpaid?.[side] ?? 0n));
+  if (gone.shop === 0n && gone.presentment === 0n) return undefined;
   const lines = linesLeft(order, elsewhere);
   const shipping = shippingLeft(order, elsewhere);
   return inBoth((side) => {
     const whole = lines.reduce((sum, line) => sum + netOf(line.valueLeft[side]), shipping[side]);
-    return others.reduce((rest, { value }) => rest - value[side], whole);
+    return whole - gone[side];
   });
 }
 

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { FindOrderRequestSchema } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { SubmissionPart } from '../../../test/kit/builders.ts';
@@ -10,6 +11,7 @@ import { mug, ORDER, submitByName } from '../../../test/kit/services/look-up.ts'
 import {
   actor,
   newShop,
+  onlyProvider,
   requestProcessing,
   runDeps,
   runDue,
@@ -18,6 +20,7 @@ import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
 import { listEffects } from '../commerce/effects.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { findOrderOnRequest } from '../commerce/find-order.ts';
 import type { CommerceProvider } from '../commerce/provider.ts';
 
 // What is left of an order that the shop's provider looks up.
@@ -113,6 +116,60 @@ describe('several returns of one order line', () => {
       totals: { refund: '1.67' },
       presentmentTotals: { refund: '259' },
     });
+  });
+
+  test('refund no money that the shopper has not paid, for goods and shipping together', async () => {
+    const unpaid = { shop: 2_000n, presentment: 3_100n };
+    const found = withOrder(async () => ({ ...three, unpaid }));
+    // Of 25.00 with shipping, 5.00 was paid.
+    const shipping = (shop: string) => ({
+      lines: [
+        { providerLineItemId: 9001n, quantity: 1, refundShipping: { shop, presentment: '310' } },
+      ],
+    });
+    await expect(submit(shipping('5.01'), found)).rejects.toMatchObject(
+      refused('lines[0].refund_shipping'),
+    );
+    const { return: first } = await submit(shipping('2.00'), found);
+    expect(first.totals).toMatchObject({ refund: '5.00', refundShippingTotal: '2.00' });
+    expect((await submit({}, found)).return.totals?.refund).toBe('0.00');
+  });
+
+  test('a look-up shows what was not paid, and what was refunded for no line', async () => {
+    const order = {
+      ...three,
+      unpaid: { shop: 2_000n, presentment: 3_100n },
+      otherRefunds: [{ id: '7', key: '', value: { shop: 150n, presentment: 233n } }],
+    };
+    const providers = onlyProvider(withOrder(async () => order));
+    const request = create(FindOrderRequestSchema, { shopId, actor, name: '#1001' });
+    const { order: found } = await findOrderOnRequest({ pool: db.pool, providers }, request);
+    expect(found).toMatchObject({
+      refundedForNoLine: { shop: '1.50', presentment: '233' },
+      unpaid: { shop: '20.00', presentment: '3100' },
+    });
+  });
+
+  test('count units once that the merchant refunded, while another of them is refunded', async () => {
+    const totals = { shop: 1_333n, presentment: 2_067n };
+    const lines = three.lines.map((line) => ({
+      ...line,
+      returnable: 2,
+      left: { units: 2, totals },
+    }));
+    const order = { ...three, lines };
+    const first = await submit(
+      { lines: [{ providerLineItemId: 9001n, quantity: 1 }] },
+      withOrder(async () => order),
+    );
+    // The answer is on its way while the first return is refunded.
+    const late = withOrder(async () => {
+      await requestProcessing(db.pool, first.return);
+      await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+      return order;
+    });
+    const { return: rest } = await submit({}, late);
+    expect(rest).toMatchObject({ lineItems: [{ quantity: 1 }], totals: { refund: '6.67' } });
   });
 
   test('count a refund once that a person made for one of them at the provider', async () => {

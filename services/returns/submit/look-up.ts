@@ -78,10 +78,11 @@ function orderIn({ looksUp, order }: OrderAnswer): FoundOrder {
 }
 
 function linesOf(
-  { lines }: SubmitReturnRequest,
+  request: SubmitReturnRequest,
   found: FoundOrder,
   elsewhere: Elsewhere,
 ): LineInput[] {
+  const { lines } = request;
   const left = linesLeft(found, elsewhere);
   const asked = lines.map((line, n) => {
     const known = lineOf(line, n, left);
@@ -93,13 +94,43 @@ function linesOf(
   if (lines.length + all.length === 0) {
     throw invalidField('order.name', 'is the name of an order without units to return');
   }
-  let money = moneyLeft(found, elsewhere);
+  let money = withoutShipping(request, moneyLeft(found, elsewhere), found.currencies);
   return (lines.length > 0 ? asked : all).map(([line, known], n) => {
     const most = inBoth((side) => smallest(netOf(known.valueLeft[side]), money?.[side]));
     const made = completed(line, known, { at: `lines[${n}]`, most, currencies: found.currencies });
     money = money && inBoth((side) => (money?.[side] ?? 0n) - netOf(made.value[side]));
     return made.line;
   });
+}
+
+/**
+ * Returns what is left of the money of the order for goods, without the shipping that the submission refunds.
+ *
+ * @throws DomainError INVALID_ARGUMENT for more shipping than is left of the money.
+ */
+function withoutShipping(
+  { lines, amounts }: SubmitReturnRequest,
+  money: Both<bigint> | undefined,
+  currencies: Both<string>,
+): Both<bigint> | undefined {
+  const sent = [
+    ...lines.map(
+      ({ refundShipping }, n) => [`lines[${n}].refund_shipping`, refundShipping] as const,
+    ),
+    ['amounts.credit_shipping', amounts?.creditShipping] as const,
+  ];
+  return sent.reduce((left, [field, amount]) => {
+    const shipping = amountOf(field, amount, currencies);
+    return (
+      left &&
+      inBoth((side) => {
+        const rest = left[side] - shipping[side];
+        if (shipping[side] === 0n || rest >= 0n) return rest;
+        const most = `${formatAmount(smallest(left[side]), currencies[side])} ${currencies[side]}`;
+        throw invalidField(field, `must not exceed ${most}, which is left of what was paid`);
+      })
+    );
+  }, money);
 }
 
 /** Returns the order line with the id of the line item, or else the one with its sku. */

@@ -148,11 +148,11 @@ async function orderOf(deps: SubmitDeps, request: SubmitReturnRequest): Promise<
 async function completed(
   db: Queryable,
   request: SubmitReturnRequest,
-  answer: OrderAnswer = { looksUp: false },
+  answer: OrderAnswer = { looksUp: false, askedAt: '' },
 ): Promise<Submission> {
   const { shopId } = request;
-  const { order } = answer;
-  const elsewhere = order ? await elsewhereOf(db, { shopId, orderId: order.id }) : [];
+  const { order, askedAt } = answer;
+  const elsewhere = order ? await elsewhereOf(db, { shopId, order, askedAt }) : [];
   return parseInput(submission, lookedUp(request, answer, elsewhere));
 }
 

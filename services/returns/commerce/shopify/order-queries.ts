@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from './client.ts';
-import { both } from './shapes.ts';
+import { both, bothOwed } from './shapes.ts';
 
 /** Number of lines on a page. A query may cost at most 1,000 points, and a line costs 22. */
 const PAGE_LINES = 40;
@@ -47,6 +47,7 @@ query PaymentOfOrder($order: ID!) {
   order(id: $order) {
     taxesIncluded
     dutiesIncluded
+    totalOutstandingSet ${BAG}
     shippingLines(first: ${MAX_SHIPPING_LINES}) {
       nodes { discountedPriceSet ${BAG} taxLines { priceSet ${BAG} } }
     }
@@ -58,6 +59,7 @@ query PaymentOfOrder($order: ID!) {
       .object({
         taxesIncluded: z.boolean(),
         dutiesIncluded: z.boolean(),
+        totalOutstandingSet: bothOwed,
         shippingLines: z.object({
           nodes: z.array(z.object({ discountedPriceSet: both, taxLines })),
         }),

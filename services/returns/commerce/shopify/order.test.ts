@@ -58,6 +58,7 @@ test('an order has its lines, and their prices in both currencies', async () => 
     ],
     shipping: { paid: { shop: 0n, presentment: 0n }, left: { shop: 0n, presentment: 0n } },
     otherRefunds: [],
+    unpaid: { shop: 0n, presentment: 0n },
   });
 });
 
@@ -94,7 +95,7 @@ async function found(more: Partial<ShopOrder>, refunds: readonly MadeRefund[] = 
   const read = await find('#1001');
   const [line] = read?.lines ?? [];
   if (!read || !line) throw new Error('no order');
-  return { ...line, shipping: read.shipping, others: read.otherRefunds };
+  return { ...line, shipping: read.shipping, others: read.otherRefunds, unpaid: read.unpaid };
 }
 
 test.each([
@@ -150,6 +151,14 @@ test('an amount with more decimals than its currency is an error of Shopify, and
     kind: 'final',
     message: 'Shopify: its answer has 1.565 GBP; this currency has 2 decimals',
   });
+});
+
+test.each([
+  ['12.50', 1_250n],
+  ['-3.00', 0n],
+])('of an order with %s outstanding, the shopper has not paid %s', async (outstanding, unpaid) => {
+  const line = await found({ outstanding: same(outstanding) });
+  expect(line.unpaid).toEqual(bothOf(unpaid));
 });
 
 test('refunded duties of a line are not left', async () => {

@@ -86,6 +86,7 @@ export async function findOrder(
       key: refund.key,
       value: otherIn(refund, reading),
     })),
+    unpaid: inBoth((side) => sumOf([payment.totalOutstandingSet], side, currencies)),
     lines: lines.map((line) => lineOf(line, reading)),
   };
 }

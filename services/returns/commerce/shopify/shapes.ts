@@ -13,6 +13,15 @@ export const presentment = z.object({ presentmentMoney: money });
 /** An amount in both currencies of an order. */
 export const both = z.object({ presentmentMoney: money, shopMoney: money });
 
+/** As {@link both}, for an amount that is negative when the shop owes it to the shopper. Then it is zero. */
+const owed = money.extend({
+  amount: z
+    .string()
+    .transform((amount) => (amount.startsWith('-') ? '0' : amount))
+    .pipe(money.shape.amount),
+});
+export const bothOwed = z.object({ presentmentMoney: owed, shopMoney: owed });
+
 /** The `userErrors` of a mutation. Some types of errors have no code. */
 export const userErrors = z.array(z.object({ message: z.string(), code: z.string().nullish() }));
 export type UserErrors = z.infer<typeof userErrors>;

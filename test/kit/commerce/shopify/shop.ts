@@ -13,6 +13,8 @@ export interface ShopOrder {
   readonly currency: string;
   readonly paid: string;
   readonly customerId: bigint | undefined;
+  /** What the shopper has not paid, by default nothing. It is negative when the shop owes the shopper. */
+  readonly outstanding?: Both<string>;
   /** Whether prices include tax, and duties. */
   readonly taxesIncluded?: boolean;
   readonly dutiesIncluded?: boolean;

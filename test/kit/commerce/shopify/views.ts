@@ -33,6 +33,7 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
     customer: customerId === undefined ? null : { id: gid('Customer', customerId) },
     taxesIncluded: order.taxesIncluded ?? false,
     dutiesIncluded: order.dutiesIncluded ?? false,
+    totalOutstandingSet: bags(order.outstanding ?? { shop: '0', presentment: '0' }, currency),
     shippingLines: {
       nodes: order.shipping
         ? [
