@@ -161,6 +161,7 @@ describe('an invoice', () => {
       { UnitPrice: '1,950' },
       ': for its comma, the file of --columns needs "decimal": "," or "decimal": "."',
     ],
+    [{ Quantity: '-1,000' }, ': for its comma, the file of --columns needs "decimal"'],
     [{ UnitPrice: '1.95 €' }, 'leave out signs of currencies'],
     [
       { InvoiceDate: '1/12/2010 14:33' },
@@ -208,7 +209,7 @@ describe('an invoice', () => {
 
   test.each([
     [{ Quantity: '3' }, 'Quantity must be a whole number from -1000000 to -1, not "3"'],
-    [{ Quantity: 'many' }, 'Quantity must be a whole number from -1000000 to -1, not "many"'],
+    [{ Quantity: '-1.5' }, 'Quantity must be a whole number from -1000000 to -1, not "-1.5"'],
     [
       { UnitPrice: '1.999' },
       'UnitPrice must be a decimal number of 0 or more that fits GBP, not "1.999"',

@@ -107,10 +107,14 @@ function lineOf(
       `${name} "${text}" is what a spreadsheet made of it: format the column as text before the data is in it, and export again`,
     );
   }
-  const quantity = Number(plainNumber(row.Quantity, o.map.decimal) || Number.NaN);
+  const units = plainNumber(row.Quantity, o.map.decimal);
+  const quantity = Number(units || Number.NaN);
   const isValid = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
-  if (!isValid)
-    reject(`Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"`);
+  if (!isValid) {
+    reject(
+      `Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"${hintOf(units, o.map)}`,
+    );
+  }
   const price = plainNumber(row.UnitPrice, o.map.decimal);
   const amount = isValid ? lineAmount(price, -quantity, o.target.currency) : '0';
   if (amount === undefined) {
@@ -133,12 +137,12 @@ function lineOf(
   };
 }
 
-/** What to do about a text that is no price. */
-function hintOf(price: string, { decimal }: ColumnMap): string {
-  if (decimal === undefined && mayHaveOtherDecimal(price)) {
+/** What to do about a text that is no number. */
+function hintOf(number: string, { decimal }: ColumnMap): string {
+  if (decimal === undefined && mayHaveOtherDecimal(number)) {
     return ': for its comma, the file of --columns needs "decimal": "," or "decimal": "."';
   }
-  return /[\p{Sc}\p{L}]/u.test(price) ? ': leave out signs of currencies and letters' : '';
+  return /[\p{Sc}\p{L}]/u.test(number) ? ': leave out signs of currencies and letters' : '';
 }
 
 function localTime(
