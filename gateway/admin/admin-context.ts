@@ -25,6 +25,7 @@ import { createPool } from '../../services/platform/postgres.ts';
 import type { Services, ServiceTargets } from '../services.ts';
 import type { Author } from '../tenancy/audit.ts';
 import { EFFECTIVE_AFTER_MS } from '../tenancy/environment.ts';
+import { unreadable } from './import/source.ts';
 
 /** The services that commands call. A command that needs another one adds it here and to `servicesShape`. */
 type AdminServices = Pick<Services, 'returns' | 'commerce' | 'destinations' | 'webhooks'>;
@@ -106,9 +107,10 @@ function fromStack(stack: z.infer<typeof stackShape>): AdminContext {
 }
 
 async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
-  const text = await readFile(path, 'utf8').catch((cause: unknown) => {
+  const text = await readFile(path, 'utf8').catch((cause) => {
+    const why = unreadable(path, cause).message;
     const hint = 'run `npm start` in another terminal, or set DATABASE_URL and the service targets';
-    throw new Error(`there is no running local stack (no ${path}): ${hint}`, { cause });
+    throw new Error(`there is no running local stack (${why}): ${hint}`, { cause });
   });
   try {
     return stackShape.parse(JSON.parse(text));

@@ -207,7 +207,8 @@ describe('app', () => {
 
 describe('the admin context', () => {
   test('without a stack or an environment, the error says what to do', async () => {
-    await expect(openAdminContext({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
+    await expect(openAdminContext({}, '/nowhere/stack.json')).rejects.toThrow(/no file.*npm start/);
+    await expect(openAdminContext({}, '/')).rejects.toThrow('/ cannot be read (EISDIR');
   });
   test('the error has only the variables that the command needs', async () => {
     await expect(openAdminContext({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
