@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ROOT } from '../../../test/kit/process.ts';
 import { describeFormat, formatOf, readColumnMap } from './format.ts';
-import { findScattered, type Invoice, readInvoices } from './rows.ts';
+import { findIncomplete, type Invoice, readInvoices } from './rows.ts';
 
 let folder: string;
 beforeAll(async () => {
@@ -22,7 +22,7 @@ async function read(bytes: string | Buffer, o: { map?: string; encoding?: string
   await writeFile(file, bytes);
   const map = o.map === undefined ? undefined : await readColumnMap(o.map);
   const format = await formatOf(file, map, o.encoding);
-  await findScattered(file, format);
+  await findIncomplete(file, format);
   const invoices: Invoice[] = [];
   for await (const one of readInvoices(file, format)) invoices.push(one);
   return { how: describeFormat(format), rows: invoices.flatMap(({ rows }) => rows) };

@@ -126,22 +126,33 @@ function rowReader(header: readonly string[], format: Format) {
 }
 
 /**
- * Reads a whole CSV file, and returns the numbers of the invoices whose rows are not all adjacent. {@link readInvoices}
- * yields such an invoice in several parts.
+ * Reads a whole CSV file, and returns the numbers of the invoices that may lack rows, each with the reason: its rows are
+ * not all adjacent, so that {@link readInvoices} yields it in several parts, or the next row has no number. Some programs
+ * write the number only in the first row of an invoice.
  *
  * @throws Error for the same reasons as readInvoices, and for dates in another order of day and month than stated, or
  *   numbers with another decimal sign, because the other dates and numbers of the file would be wrong.
  */
-export async function findScattered(source: Source, format: Format): Promise<ReadonlySet<string>> {
+export async function findIncomplete(
+  source: Source,
+  format: Format,
+): Promise<ReadonlyMap<string, string>> {
   const seen = new Set<string>();
-  const scattered = new Set<string>();
+  const reasons = new Map<string, string>();
+  let before = '';
   for await (const { number, rows } of readInvoices(source, format)) {
-    if (seen.has(number)) scattered.add(number);
+    if (number === '') reasons.set(before, FOLLOWED);
+    else if (seen.has(number)) reasons.set(number, SCATTERED);
     seen.add(number);
+    before = number;
     for (const row of rows) requireForms(row, format);
   }
-  return scattered;
+  return reasons;
 }
+
+const SCATTERED = 'has rows elsewhere in the file too: rows of one invoice must be adjacent';
+const FOLLOWED =
+  'is followed by a row without InvoiceNo, which may be its own: fill it in, or remove it';
 
 function requireForms({ line, ...row }: Row, format: Format): void {
   const { dates } = format;

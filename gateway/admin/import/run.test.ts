@@ -232,13 +232,16 @@ describe('import', () => {
     ]);
   });
 
-  test('reports rows without an invoice number', async () => {
-    const { errors, rejected } = await importing(await bench.shop(), [row(''), row('B'), row('')]);
+  test('rejects rows without an invoice number, and the invoice before, which may lack them', async () => {
+    const rows = [row(''), row('B'), row('C'), row(' '), row('')];
+    const { errors, rejected, imported } = await importing(await bench.shop(), rows);
     expect(errors).toMatchObject([
       { line: 2, reason: 'InvoiceNo is empty' },
-      { line: 4, reason: 'InvoiceNo is empty' },
+      { line: 4, reason: expect.stringContaining('C is followed by a row without InvoiceNo') },
+      { line: 5, reason: 'InvoiceNo is empty' },
+      { line: 6, reason: 'InvoiceNo is empty' },
     ]);
-    expect(rejected.rows).toBe(2);
+    expect([rejected.rows, imported.rows]).toEqual([4, 1]);
   });
 
   test('imports nothing from a file that cannot be read to its end', async () => {

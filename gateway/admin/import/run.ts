@@ -2,7 +2,7 @@ import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { Format } from './format.ts';
-import { findScattered, type Invoice, readInvoices } from './rows.ts';
+import { findIncomplete, type Invoice, readInvoices } from './rows.ts';
 import type { Source } from './source.ts';
 import { importedOrderId, mapInvoice, type RowError, type Submission } from './submission.ts';
 import type { ImportTarget } from './target.ts';
@@ -31,9 +31,9 @@ export interface ImportSummary {
 /**
  * Submits every return of a CSV file. Safe to run again: the idempotency key of a return is made from its invoice.
  *
- * A return is rejected as a whole when one of its rows is invalid, or when its rows are not adjacent. To find out whether
- * they are, the file is read to its end before anything is submitted. All other returns are submitted. An outage ends
- * the run. Texts of returns that exist become those of the file, see `correct-texts.ts` of the returns service.
+ * A return is rejected as a whole when one of its rows is invalid, or when it may lack rows. To find out whether it does,
+ * the file is read to its end before anything is submitted. All other returns are submitted. An outage ends the run.
+ * Texts of returns that exist become those of the file, see `correct-texts.ts` of the returns service.
  *
  * @param o.requireUnchanged throws if the file changed since the run began. Nothing that was read later is submitted.
  * @param o.progress called after each return with the bytes read so far.
@@ -57,7 +57,7 @@ export async function importReturns(
     errors: [],
     errorCount: 0,
   };
-  const scattered = await findScattered(source, o.format);
+  const incomplete = await findIncomplete(source, o.format);
   const running = new Set<Promise<void>>();
   const rejected = new Set<string>();
   let failure: unknown;
@@ -67,7 +67,7 @@ export async function importReturns(
       failure ??= error;
     });
     if (failure) break;
-    const work = importOne(invoice, target, { ...o, scattered })
+    const work = importOne(invoice, target, { ...o, incomplete })
       .then((result) => {
         count(summary, invoice, { result, rejected });
         o.progress(invoice.bytesRead);
@@ -98,18 +98,20 @@ async function importOne(
   {
     returns,
     format,
-    scattered,
+    incomplete,
   }: {
     readonly returns: Client<typeof ReturnsService>;
     readonly format: Format;
-    readonly scattered: ReadonlySet<string>;
+    readonly incomplete: ReadonlyMap<string, string>;
   },
 ): Promise<InvoiceResult> {
   const mapped = mapInvoice(invoice, target, format);
   if ('errors' in mapped) return mapped;
-  if (scattered.has(invoice.number)) {
-    const reason = `${invoice.number} has rows elsewhere in the file too: rows of one invoice must be adjacent`;
-    return { errors: [{ line: invoice.rows[0]?.line ?? 0, reason }] };
+  const reason = incomplete.get(invoice.number);
+  if (reason) {
+    return {
+      errors: [{ line: invoice.rows[0]?.line ?? 0, reason: `${invoice.number} ${reason}` }],
+    };
   }
   try {
     const number = await earlierSpelling(returns, target, { ...invoice, ...mapped });

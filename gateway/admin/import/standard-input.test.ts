@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { describe, expect, test } from '@jest/globals';
 import { formatOf } from './format.ts';
-import { findScattered, readInvoices } from './rows.ts';
+import { findIncomplete, readInvoices } from './rows.ts';
 import { storeInput } from './standard-input.ts';
 
 const HEADER = 'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
@@ -25,7 +25,7 @@ describe('standard input', () => {
     try {
       expect(await storedFiles()).toEqual(before);
       expect(size).toBe(TEXT.length);
-      expect([...(await findScattered(source, await formatOf(source)))]).toEqual(['A']);
+      expect([...(await findIncomplete(source, await formatOf(source))).keys()]).toEqual(['A']);
       const lines: number[] = [];
       for await (const { rows } of readInvoices(source, await formatOf(source)))
         lines.push(...rows.map(({ line }) => line));

@@ -92,6 +92,14 @@ export const importBugs: readonly Bug[] = [
     tests: ['gateway/admin/lists.test.ts'],
   },
   {
+    name: 'first-row-alone-is-imported',
+    promise: 'an import rejects an invoice whose further rows have no number',
+    file: 'gateway/admin/import/rows.ts',
+    find: "if (number === '') reasons.set(before, FOLLOWED);",
+    replace: "if (number === '') before = '';",
+    tests: ['gateway/admin/import/run.test.ts'],
+  },
+  {
     name: 'two-customers-of-an-invoice',
     promise: 'an import rejects an invoice whose rows name different customers',
     file: 'gateway/admin/import/submission.ts',
