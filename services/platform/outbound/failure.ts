@@ -71,7 +71,8 @@ export function describeFailure(error: unknown): string {
   }
   if (isDeadline(error)) return 'no complete answer in time';
   if (error instanceof Error && error.name === 'HTTPParserError') return notHttp(error);
-  return TEXTS[code] ?? (code === '' ? 'connection failed' : `connection failed (${code})`);
+  const what = code.startsWith('ERR_SSL_') ? 'TLS handshake failed' : 'connection failed';
+  return TEXTS[code] ?? (code === '' ? what : `${what} (${code})`);
 }
 
 /** Whether the caller's `AbortSignal.timeout` ended the call. */
@@ -98,6 +99,8 @@ const UNRESOLVED: Readonly<Record<string, string>> = {
   ETIMEOUT: 'host name not resolved in time',
 };
 
+const OLD_TLS = 'TLS handshake failed: the receiver must support TLS 1.2 or 1.3';
+
 const TEXTS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'connection refused',
   ECONNRESET: 'connection reset',
@@ -122,6 +125,10 @@ const TEXTS: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'certificate is not trusted',
   ERR_SSL_WRONG_VERSION_NUMBER: 'answer is not TLS',
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'answer is not TLS',
+  ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: OLD_TLS,
+  ERR_SSL_UNSUPPORTED_PROTOCOL: OLD_TLS,
+  ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
+    'answer is not HTTP/1.1: the receiver offers only other protocols',
   ERR_TLS_CERT_ALTNAME_INVALID: 'certificate is for another host',
 };
 

@@ -49,7 +49,7 @@ const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 const MESSAGES: Readonly<Record<UrlProblem, string>> = {
   'too-long': `must be at most ${URL_MAX} characters`,
-  malformed: 'must be an absolute https address',
+  malformed: 'must be an absolute https address without spaces',
   scheme: 'must be an https address',
   credentials: 'must not contain a user name or password',
   fragment: 'must not contain a fragment',

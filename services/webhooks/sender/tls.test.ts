@@ -1,5 +1,5 @@
 import { connect, createServer, Socket } from 'node:net';
-import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
+import { createServer as createTlsServer, type TLSSocket, type TlsOptions } from 'node:tls';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { type Certificate, createAuthority } from '../../../test/kit/certificates.ts';
 import { listen, OK, onRequest, peerOf, sendingFixtures } from './testing/sending.ts';
@@ -12,9 +12,9 @@ afterEach(async () => {
 });
 
 /** A receiver with TLS and a certificate. */
-async function secureReceiver({ cert, key }: Certificate) {
+async function secureReceiver({ cert, key }: Certificate, o: TlsOptions = {}) {
   let requests = 0;
-  const server = createTlsServer({ cert, key }, (socket: TLSSocket) => {
+  const server = createTlsServer({ cert, key, ...o }, (socket: TLSSocket) => {
     socket.on('error', () => {});
     onRequest(socket, () => {
       requests += 1;
@@ -104,6 +104,28 @@ describe('a certificate', () => {
 });
 
 describe('a handshake', () => {
+  test.each<[string, TlsOptions, string]>([
+    [
+      'of an old version of TLS',
+      { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT:@SECLEVEL=0' },
+      'TLS handshake failed: the receiver must support TLS 1.2 or 1.3',
+    ],
+    [
+      'of HTTP/2 alone',
+      { ALPNProtocols: ['h2'] },
+      'answer is not HTTP/1.1: the receiver offers only other protocols',
+    ],
+    [
+      'without a common cipher',
+      { ciphers: 'PSK', maxVersion: 'TLSv1.2' },
+      'TLS handshake failed (ERR_SSL_SSL/TLS_ALERT_HANDSHAKE_FAILURE)',
+    ],
+  ])('%s says what the receiver does not support', async (_what, o, error) => {
+    const receiver = await secureReceiver(authority.issue({ address: '127.0.0.1' }), o);
+    const result = await sender({ ca: authority.cert })(receiver.url);
+    expect(result).toMatchObject({ kind: 'failed', status: 0, error });
+  });
+
   test('that hangs ends with the attempt', async () => {
     const silent = await peer(() => {}, 'https');
     const send = sender({ attemptMs: 300 });
