@@ -252,6 +252,9 @@ describe('update label', () => {
     const { update } = await labelled();
     const status = LabelStatus.IN_TRANSIT;
     expect(await refusal(update({ status, occurredAt: ago(-1) }))).toEqual(invalid('occurred_at'));
+    // The zero time of a program: the update would be ignored, because it is older than the last one.
+    const occurredAt = timestampFromDate(new Date(0));
+    expect(await refusal(update({ status, occurredAt }))).toEqual(invalid('occurred_at'));
     expect(await refusal(update({ status, labelId: 1n << 40n }))).toEqual(notFound('LABEL'));
   });
 });

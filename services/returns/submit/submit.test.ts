@@ -149,6 +149,15 @@ describe('submit return', () => {
     );
   });
 
+  test.each(['0001-01-01', '1970-01-01', '1999-12-31T23:59:59Z'])(
+    'rejects %s as a time of submission, which a program sends for no time',
+    async (time) => {
+      const submittedAt = timestampFromDate(new Date(time));
+      const error = await bench.submitError(await bench.shop(), { submittedAt });
+      expect(error).toEqual(invalid('submitted_at'));
+    },
+  );
+
   test('gives two returns of one order the same order id', async () => {
     const shopId = await bench.shop();
     const providerOrderId = newId();

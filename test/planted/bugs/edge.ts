@@ -155,4 +155,12 @@ export const edgeBugs: readonly Bug[] = [
     replace: '',
     tests: ['services/platform/grpc/authorization.test.ts'],
   },
+  {
+    name: 'zero-time-accepted',
+    promise: 'the zero time of a program is no time of a submission or of a carrier update',
+    file: 'services/returns/past.ts',
+    find: 'if (time < FIRST) {',
+    replace: 'if (time < FIRST && now < FIRST) {',
+    tests: ['services/returns/labels/labels.test.ts'],
+  },
 ];
