@@ -12,6 +12,7 @@ import { SECRET_OVERLAP_HOURS_DEFAULT, SECRET_OVERLAP_HOURS_MAX } from '../contr
 import { actorKindText } from '../platform/actor.ts';
 import { invalidField } from '../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
+import { MAX_ID } from '../platform/ids.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import type { UrlPolicy } from '../platform/outbound/guard.ts';
 import { inTransaction } from '../platform/postgres.ts';
@@ -94,6 +95,8 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
     async updateSubscription(request) {
       const target = { shopId: request.shopId, id: request.subscriptionId };
       const fields = parseChange(request, policy);
+      // The key is stored with the id before the subscription is looked up, and only ids can be stored.
+      if (target.id < 1n || target.id > MAX_ID) throw subscriptionNotFound(target.id);
       const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
       const change = { fields, offsetMs: clock.offsetMs(), limitedHost, use };
       const payloadVersion = await servedPayloadVersion(pool, request.shopId, today());

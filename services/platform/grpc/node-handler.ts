@@ -1,4 +1,9 @@
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2';
+import {
+  constants,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type OutgoingHttpHeaders,
+} from 'node:http2';
 import {
   Code,
   ConnectError,
@@ -67,6 +72,8 @@ export function createNodeHandler(o: NodeHandlerOptions) {
     if (handler.method.methodKind === 'unary') endUnlessReceived(req, res, o.requestMs);
     handler(request)
       .then((response) => {
+        const supported = SUPPORTED[response.status];
+        if (supported) return respond(res, response.status, supported);
         const isUnreadable =
           values.get(IS_READING) && response.trailer?.get('grpc-status') === String(Code.Internal);
         if (isUnreadable) response.trailer?.set('grpc-status', String(Code.InvalidArgument));
@@ -109,8 +116,14 @@ function dropLongDeadline(header: Headers): void {
   if (timeoutMs > MAX_TIMER_MS) header.delete('grpc-timeout');
 }
 
-function respond(res: Http2ServerResponse, status: number): void {
-  res.writeHead(status);
+/** What a client of another protocol must send instead, by the status of the response. */
+const SUPPORTED: Readonly<Record<number, OutgoingHttpHeaders>> = {
+  405: { allow: 'POST' },
+  415: { 'accept-post': 'application/grpc, application/grpc+proto, application/grpc+json' },
+};
+
+function respond(res: Http2ServerResponse, status: number, headers?: OutgoingHttpHeaders): void {
+  res.writeHead(status, headers);
   res.end();
 }
 

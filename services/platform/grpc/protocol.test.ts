@@ -21,6 +21,8 @@ let bench: RpcBench;
 let port: number;
 let calls = 0;
 let errors = 0;
+/** Of the last response. */
+let headers: http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader;
 let handle = async (_signal: AbortSignal): Promise<void> => {};
 beforeAll(async () => {
   bench = await startRpcBench();
@@ -71,7 +73,7 @@ async function send(body: Buffer, more: http2.OutgoingHttpHeaders = {}) {
   });
   const response = once(call, 'response');
   const closed = once(call.resume().end(body), 'close');
-  const [headers] = await response;
+  [headers] = await response;
   await closed;
   session.destroy();
   grpc ??= headers['grpc-status'];
@@ -151,8 +153,14 @@ describe('a request that the service cannot read is the fault of the caller', ()
     'the type %s: 415 of HTTP, as gRPC says',
     async (type) => {
       expect(await send(envelope(REQUEST), { 'content-type': type })).toBe(415);
+      expect(headers['accept-post']).toContain('application/grpc, ');
     },
   );
+
+  test('another method: 405 of HTTP, and the allowed one', async () => {
+    expect(await send(Buffer.alloc(0), { ':method': 'PUT' })).toBe(405);
+    expect(headers.allow).toBe('POST');
+  });
 
   test.each(['/rms.carts.v1.CartsService/No', '/rms.No/GetCart'])(
     'the unknown method %s: UNIMPLEMENTED',

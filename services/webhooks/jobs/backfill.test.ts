@@ -229,6 +229,8 @@ describe('rejects', () => {
   test.each<[Partial<Wish>, object]>([
     [{ from: ago(24 * 8) }, { ...invalid, field: 'from' }],
     [{ from: ago(-1) }, { ...invalid, field: 'from' }],
+    [{ from: { ...ago(24), nanos: 2e9 } }, { ...invalid, field: 'from' }],
+    [{ to: { ...ago(1), seconds: 2n ** 62n } }, { ...invalid, field: 'to' }],
     [{ to: ago(30) }, { ...invalid, field: 'to' }],
     [
       { to: ago(24), from: ago(24) },

@@ -54,6 +54,7 @@ export async function startBackfill(
   deps: BackfillDependencies,
   o: BackfillInput & { readonly key: string },
 ): Promise<Job> {
+  parseInput(inputShape, o);
   const { shopId, key, subscriptionId, from, to } = o;
   const requested = create(DeliveryFilterSchema, {
     subscriptionId,

@@ -73,6 +73,15 @@ describe('create subscription with a key', () => {
   });
 });
 
+describe('update subscription with a key', () => {
+  test.each([0n, -1n, 2n ** 53n, 2n ** 63n - 1n])('of the id %s does not exist', async (id) => {
+    const call = { shopId: newShop(), actor, subscriptionId: id, idempotencyKey: KEY };
+    expect(await refusal(webhooks.client.updateSubscription(call))).toMatchObject({
+      reason: 'SUBSCRIPTION_NOT_FOUND',
+    });
+  });
+});
+
 describe('rotate secret with a key', () => {
   test('rotates once in a race, and a repeat returns the same secret', async () => {
     const shopId = newShop();
