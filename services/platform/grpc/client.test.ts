@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { GetCartResponseSchema } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { CartsService, GetCartResponseSchema } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import {
   actor,
   cart,
@@ -11,7 +11,9 @@ import {
 } from '../../../test/kit/services/rpc-bench.ts';
 import { until } from '../../../test/kit/until.ts';
 import { isUnavailable } from '../errors.ts';
+import { kubernetesIdentity } from '../identity.ts';
 import { currentTraceparent, inSpan } from '../telemetry.ts';
+import { createServiceClient } from './client.ts';
 
 let bench: RpcBench;
 beforeEach(async () => {
@@ -46,6 +48,18 @@ describe('deadlines and retries', () => {
     });
     const own = await failure(bench.clientOf(server).getCart(cart, { timeoutMs: 50 }));
     expect(own.code).toBe(Code.DeadlineExceeded);
+  });
+
+  test('a call whose token cannot be read is UNAVAILABLE, and the text names no file', async () => {
+    const file = '/no/such/file';
+    const settings = { tokenFile: file, jwksFile: file, issuer: 'cluster', subjects: ['*'] };
+    const service = { target: '127.0.0.1:1', identity: kubernetesIdentity(settings) };
+    const { client, close } = createServiceClient(CartsService, service);
+    bench.cleanups.push(close);
+    const error = await failure(client.getCart(cart));
+    const text = 'the service token cannot be read';
+    expect([error.code, error.rawMessage]).toEqual([Code.Unavailable, text]);
+    expect(String(error.cause)).toContain(file);
   });
 
   test('a call that its caller gives up is cancelled', async () => {

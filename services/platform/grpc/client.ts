@@ -1,6 +1,12 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
-import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
+import {
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  type Interceptor,
+} from '@connectrpc/connect';
 import { currentCaller } from '../caller.ts';
 import type { ClientIdentity } from '../identity.ts';
 import type { Telemetry } from '../telemetry.ts';
@@ -75,7 +81,11 @@ function readsEndWithCaller(): Interceptor {
 /** Sends the service token as `authorization: Bearer …`. Reads the token for each call, because it may change. */
 function sendIdentity(identity: ClientIdentity): Interceptor {
   return (next) => async (req) => {
-    req.header.set('authorization', `Bearer ${await identity.token()}`);
+    const token = await identity.token().catch((cause: unknown) => {
+      const text = 'the service token cannot be read';
+      throw new ConnectError(text, Code.Unavailable, undefined, undefined, cause);
+    });
+    req.header.set('authorization', `Bearer ${token}`);
     return next(req);
   };
 }
