@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
-import { sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
+import { sampleDelivery, sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { createCatalogue } from './catalogue.ts';
 import { argumentRules } from './json-schema.ts';
@@ -131,5 +131,35 @@ describe('a page of 50 returns', () => {
     const few = await bench.call(token, 'search_returns', { detail: 'full' });
     expect(few.data.note).toBeNull();
     expect(few.data.returns[0].lines).toHaveLength(1);
+  });
+});
+
+describe('a page of 20 deliveries', () => {
+  /** Lets the fake service find 20 deliveries with this many attempts. The receiver responded with a whole page. */
+  async function attemptsShown(attempts: number, excerpt: string) {
+    const one = sampleDelivery();
+    const tried = Array.from({ length: attempts }, (_, at) => ({
+      ...one.attempts[0],
+      number: at + 1,
+      status: 500,
+      responseExcerpt: excerpt,
+    }));
+    const deliveries = Array.from({ length: 20 }, () => ({ ...one, attempts: tried }));
+    Object.assign(bench.services.webhooks, {
+      listDeliveries: () => ({ deliveries, nextCursor: '' }),
+    });
+    const { data } = await bench.call(token, 'list_webhook_deliveries', { detail: 'full' });
+    bench.resetServices();
+    expect(data.deliveries).toHaveLength(20);
+    expect(data.deliveries[0]).toMatchObject({ attempt_count: attempts, last_status: 500 });
+    expect(tokensOf(data)).toBeLessThanOrEqual(PAGE_TOKENS_MAX);
+    return [data.note, data.deliveries[0].attempts?.length];
+  }
+
+  test('has at most 8,000 tokens, and says that its attempts are left out', async () => {
+    expect(await attemptsShown(1, 'busy')).toEqual([null, 1]);
+    expect(await attemptsShown(11, 'busy')).toEqual([expect.stringMatching(/^Only the last/), 1]);
+    const rows = expect.stringMatching(/^These are summary rows.*deliveries with limit/);
+    expect(await attemptsShown(11, '<p>busy</p>'.repeat(93))).toEqual([rows, undefined]);
   });
 });

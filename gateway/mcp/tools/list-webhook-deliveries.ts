@@ -1,11 +1,17 @@
 import { z } from 'zod';
+import type { Delivery } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { choice, id } from '../../../services/contract/resources/fields.ts';
 import { textOrNull } from '../../../services/contract/views/values.ts';
 import { DELIVERY_STATES } from '../../../services/contract/vocabulary.ts';
 import { listDeliveries } from '../../actions/deliveries.ts';
 import { cursor, detail, limit, nextCursor, otherTrigger, time } from '../fields.ts';
+import { firstThatFits, type PageForm } from '../page-weight.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
+
+const NARROWER = 'For more, request fewer deliveries with limit.';
+const LAST_NOTE = `Only the last attempt of each delivery is here, because the page with all is too long. ${NARROWER}`;
+const SUMMARY_NOTE = `These are summary rows, because the page with detail full is too long. ${NARROWER}`;
 
 export const listWebhookDeliveries = defineTool({
   name: 'list_webhook_deliveries',
@@ -28,6 +34,7 @@ export const listWebhookDeliveries = defineTool({
   }),
   output: z.strictObject({
     deliveries: z.array(deliveryOutput),
+    note: z.string().nullable(),
     next_cursor: nextCursor.describe(
       'null on the last page. Any page may have fewer entries than limit',
     ),
@@ -43,10 +50,21 @@ export const listWebhookDeliveries = defineTool({
       limit: input.limit,
       cursor: input.cursor ?? '',
     });
-    const isFull = input.detail === 'full';
-    return {
-      deliveries: page.deliveries.map((one) => deliveryOutputView(one, isFull)),
-      next_cursor: textOrNull(page.nextCursor),
-    };
+    const summary = page.deliveries.map((one) => deliveryOutputView(one, false));
+    const { rows, note } =
+      input.detail === 'full' ? fullRows(page.deliveries, summary) : { rows: summary, note: null };
+    return { deliveries: [...rows], note, next_cursor: textOrNull(page.nextCursor) };
   },
 });
+
+type Row = z.output<typeof deliveryOutput>;
+
+/** The rows with all attempts, or in a shorter form when the page would be too long for an assistant. */
+function fullRows(deliveries: readonly Delivery[], summary: readonly Row[]): PageForm<Row> {
+  const full = deliveries.map((one) => deliveryOutputView(one, true));
+  const last = full.map((row) => ({ ...row, attempts: row.attempts?.slice(-1) }));
+  return firstThatFits({ rows: full, note: null }, [
+    { rows: last, note: LAST_NOTE },
+    { rows: summary, note: SUMMARY_NOTE },
+  ]);
+}

@@ -52,6 +52,15 @@ export const assistantBugs: readonly Bug[] = [
     tests: ['gateway/oauth/token-resource.test.ts'],
   },
   {
+    name: 'deliveries-without-limit',
+    promise: 'a page of deliveries is not too long for an assistant',
+    file: 'gateway/mcp/tools/list-webhook-deliveries.ts',
+    find: "input.detail === 'full' ? fullRows(page.deliveries, summary) : { rows: summary, note: null };",
+    replace:
+      "({ rows: page.deliveries.map((one) => deliveryOutputView(one, input.detail === 'full')), note: null });",
+    tests: ['gateway/mcp/weight.test.ts'],
+  },
+  {
     name: 'name-of-earlier-program',
     promise: 'a program that registers without a name is not shown by the name of an earlier one',
     file: 'gateway/oauth/clients/self-name.ts',
