@@ -156,6 +156,22 @@ export const lookUpBugs: readonly Bug[] = [
     tests: ['services/returns/commerce/shopify/order.test.ts'],
   },
   {
+    name: 'order-with-a-line-twice',
+    promise: 'an order with one line twice is an error of the endpoint',
+    file: 'services/returns/commerce/http/order.ts',
+    find: 'ids.size < order.lines.length',
+    replace: 'ids.size > order.lines.length',
+    tests: ['services/returns/commerce/http/order.test.ts'],
+  },
+  {
+    name: 'more-shipping-left-than-paid',
+    promise: 'an endpoint cannot leave more shipping than was paid',
+    file: 'services/returns/commerce/http/order.ts',
+    find: '|| minorOf(left, currency) <= minorOf(paid, currency)',
+    replace: '|| left.length > 0',
+    tests: ['services/returns/commerce/http/order.test.ts'],
+  },
+  {
     name: 'contradicting-unit-price-accepted',
     promise: 'a price of one unit that contradicts the totals is an error',
     file: 'services/returns/commerce/http/order.ts',

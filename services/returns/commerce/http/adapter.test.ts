@@ -134,15 +134,23 @@ describe('a request', () => {
   );
 
   test.each([
-    ['no JSON', '<html>'],
-    ['no effect', {}],
-    ['null', { effect: null }],
-    ['an amount that is a number', { effect: { ...effect, amount: 12.5 } }],
-    ['another form of currency', { effect: { ...effect, currency: 'pounds' } }],
-    ['too many bytes', JSON.stringify({ effect, rest: 'x'.repeat(600_000) })],
-  ])('whose answer has %s has an unknown outcome', async (_, body) => {
+    ['no JSON', '<html>', 'it is not JSON'],
+    [
+      'an error',
+      { error: { message: 'no card' } },
+      'no card; an endpoint that rejects answers 400',
+    ],
+    ['no effect', {}, 'effect: '],
+    ['null', { effect: null }, 'effect: '],
+    ['an amount that is a number', { effect: { ...effect, amount: 12.5 } }, 'effect.amount: '],
+    ['another form of currency', { effect: { ...effect, currency: 'pounds' } }, 'effect.currency'],
+    ['too many bytes', JSON.stringify({ effect, rest: 'x'.repeat(600_000) }), 'the endpoint: '],
+  ])('whose answer has %s has an unknown outcome, and says why', async (_, body, why) => {
     answering(200, body);
-    expect(await failure()).toMatchObject({ kind: 'passing' });
+    expect(await failure()).toMatchObject({
+      kind: 'passing',
+      message: expect.stringContaining(why),
+    });
   });
 
   test.each(['exchange_order', 'gift_card', 'refund'] as const)(

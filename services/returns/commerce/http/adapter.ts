@@ -160,9 +160,13 @@ function read<S extends z.ZodType>(
   const json = jsonOf(answer.body);
   const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
+  if (json === undefined) throw invalidAnswer('it is not JSON');
+  const refusal = refusalAnswer.safeParse(json);
+  if (refusal.success) {
+    throw invalidAnswer(`${refusalOf(answer)}; an endpoint that rejects answers 400 or 422`, kind);
+  }
   const [issue] = parsed.error.issues;
-  const why = `${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is invalid'}`;
-  throw invalidAnswer(why, json === undefined ? 'passing' : kind);
+  throw invalidAnswer(`${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is invalid'}`, kind);
 }
 
 function invalidAnswer(why: string, kind: FailureKind = 'passing'): CommerceFailure {

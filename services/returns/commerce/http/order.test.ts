@@ -52,6 +52,14 @@ describe('what was paid for a line', () => {
     expect(problemsOfOrder(order(line))[0]).toContain(problem);
   });
 
+  test.each<[string, Partial<AnsweredOrder>]>([
+    ['two lines have the same', { lines: [MUGS, MUGS] }],
+    ['shipping.left 5.01 is more', { shipping: { paid: both('5'), left: both('5.01') } }],
+    ['5 and 4 differ', { shipping: { paid: { shop: '5', presentment: '4' } } }],
+  ])('is no order of which %s', (problem, more) => {
+    expect(problemsOfOrder(order({ paid: { total } }, more))[0]).toContain(problem);
+  });
+
   test.each(['6.66', '6.67', '6.666667'])('fits the price %s of one unit', (price) => {
     expect(problemsOfOrder(order({ paid: { total }, unit_price: both(price) }))).toEqual([]);
   });

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import { decimalsOf } from '../../../platform/currencies.ts';
 import { type LineValue, netOf } from '../../../platform/line-value.ts';
-import { type Both, inBoth, minorOf } from '../../../platform/money.ts';
+import { type Both, inBoth, minorOf, sameDecimal } from '../../../platform/money.ts';
 import type { FoundLine, FoundOrder } from '../provider.ts';
 import type { orderAnswer } from './protocol.ts';
 
@@ -45,17 +45,19 @@ function lineOf(line: AnsweredLine, currencies: Both<string>): FoundLine {
 }
 
 /**
- * Returns what is wrong with the amounts of an order: a currency that does not exist, an amount with more decimals than
- * its currency, and totals that do not add up.
+ * Returns what is wrong with an order: a line twice, a currency that does not exist, an amount with more decimals than
+ * its currency, two amounts in one currency that differ, and totals that do not add up.
  */
 export function problemsOfOrder(order: AnsweredOrder): string[] {
   const currencies = { shop: order.currency, presentment: order.presentment_currency };
-  return (['shop', 'presentment'] as const).flatMap((side) => {
+  const ids = new Set(order.lines.map((line) => line.line_item_id));
+  const twice = ids.size < order.lines.length ? ['two lines have the same line_item_id'] : [];
+  const problems = (['shop', 'presentment'] as const).flatMap((side) => {
     const currency = currencies[side];
     if (decimalsOf(currency) === undefined) return [`${currency} is no currency of ISO 4217`];
     const { paid, left } = order.shipping ?? {};
     return [
-      ...decimalsProblems([paid?.[side], left?.[side]], currency),
+      ...shippingProblems([paid?.[side], left?.[side]], currency),
       ...order.lines.flatMap((line) =>
         problemsOfLine(line, { side, currency }).map(
           (problem) => `line ${line.line_item_id}: ${problem}`,
@@ -63,6 +65,33 @@ export function problemsOfOrder(order: AnsweredOrder): string[] {
       ),
     ];
   });
+  return [...twice, ...problems, ...differences(order)];
+}
+
+function shippingProblems(
+  amounts: readonly [paid: string | undefined, left: string | undefined],
+  currency: string,
+): string[] {
+  const [paid = '0', left = '0'] = amounts;
+  const decimals = decimalsProblems(amounts, currency);
+  if (decimals.length > 0 || minorOf(left, currency) <= minorOf(paid, currency)) return decimals;
+  return [`shipping.left ${left} is more than shipping.paid ${paid} ${currency}`];
+}
+
+/** Returns the amounts that differ, although both are in one currency. */
+function differences({ currency, presentment_currency, shipping, lines }: AnsweredOrder): string[] {
+  if (currency !== presentment_currency) return [];
+  const amounts = [
+    ...[shipping?.paid, shipping?.left],
+    ...lines.flatMap(({ paid, left, unit_price }) => [
+      ...[paid?.total, paid?.gross, paid?.discount, paid?.tax],
+      ...[left?.total, unit_price],
+    ]),
+  ];
+  return amounts
+    .filter((one) => one !== undefined)
+    .filter(({ shop, presentment }) => !sameDecimal(shop, presentment))
+    .map(({ shop, presentment }) => `${shop} and ${presentment} differ; both are in ${currency}`);
 }
 
 interface In {

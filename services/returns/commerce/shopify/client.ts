@@ -75,14 +75,16 @@ const envelope = z.object({
     .optional(),
   extensions: z
     .object({
-      cost: z.object({
-        requestedQueryCost: z.number(),
-        throttleStatus: z.object({
-          maximumAvailable: z.number().positive(),
-          currentlyAvailable: z.number(),
-          restoreRate: z.number().positive(),
-        }),
-      }),
+      cost: z
+        .object({
+          requestedQueryCost: z.number(),
+          throttleStatus: z.object({
+            maximumAvailable: z.number().positive(),
+            currentlyAvailable: z.number(),
+            restoreRate: z.number().positive(),
+          }),
+        })
+        .optional(),
     })
     .optional(),
 });
@@ -142,7 +144,7 @@ function read<S extends z.ZodType>(
   const parsed = envelope.safeParse(jsonOf(answer.body));
   if (!parsed.success) throw passing('its answer is not valid');
   const { errors, extensions } = parsed.data;
-  if (extensions) {
+  if (extensions?.cost) {
     const { requestedQueryCost, throttleStatus } = extensions.cost;
     bucket.record(name, requestedQueryCost, throttleStatus);
   }
