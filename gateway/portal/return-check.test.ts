@@ -1,9 +1,12 @@
+import { create } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { ReturnSchema, TotalsSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { InstantRefundState } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
-import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { errorOf, type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 
 let under: TestGateway;
 let agent: PortalPerson;
@@ -43,6 +46,38 @@ describe('returns in the portal', () => {
       .client(ReturnsService)
       .processReturn({ returnId: open, idempotencyKey: key() });
     expect(done.message).toBe(shown?.processingRefused);
+  });
+
+  test('are processed only with the effects that were shown, and a repeat is answered', async () => {
+    const returns = agent.client(ReturnsService);
+    const { findReturn } = under.services.returns;
+    const become = (refund: string, processing = false) => {
+      under.services.returns.findReturn = async (asked, context) => {
+        const found = await findReturn?.(asked, context);
+        const presentmentTotals = create(TotalsSchema, { refund });
+        const changed = { ...found?.return, refunds: [], presentmentTotals, processing };
+        return { return: create(ReturnSchema, changed) };
+      };
+    };
+    become('40.00');
+    const { return: shown } = await returns.getReturn({ returnId: open });
+    const effects = shown?.processingDoes ?? [];
+    expect(effects.length).toBeGreaterThan(1);
+    let queued = 0;
+    under.services.returns.processReturn = () => {
+      queued += 1;
+      return { result: { case: 'queued', value: {} } };
+    };
+    const request = { returnId: open, idempotencyKey: key(), shownEffects: effects };
+    become('90.00');
+    const { code, rawMessage } = await errorOf(returns.processReturn(request));
+    expect(code).toBe(Code.FailedPrecondition);
+    expect(rawMessage).toMatch(/changed in the meantime/);
+    expect(queued).toBe(0);
+
+    // The first try was carried out, and its answer was lost.
+    become('90.00', true);
+    expect((await returns.processReturn(request)).result).toBe('queued');
   });
 
   test('are not checked for users who decide nothing', async () => {

@@ -1,13 +1,16 @@
-import type { ServiceImpl } from '@connectrpc/connect';
+import { isDeepStrictEqual } from 'node:util';
+import { Code, type ServiceImpl } from '@connectrpc/connect';
 import type { ReturnsService } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { findReturn, type ProcessResult, processReturn } from '../../actions/returns.ts';
 import { cancelReturn, flagReturn, unflagReturn } from '../../actions/review.ts';
 import { callOf, type PortalCall } from '../call.ts';
+import { portalError } from '../errors.ts';
 import { idOf, keyOf } from '../fields.ts';
-import { OPEN_INSTANT_REFUND } from '../return-check.ts';
+import { checkOf, OPEN_INSTANT_REFUND } from '../return-check.ts';
 import type { returnView } from '../views/return.ts';
+import { processingEffects } from '../views/return-effects.ts';
 
 /** Shows a return to the caller. */
 export type ShowReturn = (call: PortalCall, ret: Return) => Promise<ReturnType<typeof returnView>>;
@@ -17,9 +20,10 @@ type Changes = 'processReturn' | 'flagReturn' | 'unflagReturn' | 'cancelReturn';
 /** The methods that change the state of a return. */
 export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof ReturnsService>, Changes> {
   return {
-    async processReturn({ returnId, idempotencyKey }, context) {
+    async processReturn({ returnId, idempotencyKey, shownEffects }, context) {
       const call = callOf(context);
       const value = idOf(returnId, 'return');
+      if (shownEffects.length > 0) await requireShown(call, value, shownEffects);
       const { result } = await processReturn(call.context, {
         returnId: value,
         details: {},
@@ -63,6 +67,23 @@ export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof Returns
       };
     },
   };
+}
+
+/**
+ * Rejects a click when processing would now do something else than the user saw, such as refund more. A return that
+ * is processed already, or cannot be, has no effects: the service answers then, also to a repeat.
+ */
+async function requireShown(
+  call: PortalCall,
+  value: bigint,
+  shown: readonly string[],
+): Promise<void> {
+  const ret = await findReturn(call.context, { case: 'returnId', value });
+  const effects = processingEffects(ret, await checkOf(call, ret));
+  if (effects.length === 0 || isDeepStrictEqual(effects, shown)) return;
+  const text =
+    'The return was changed in the meantime, so that something else would happen. Read what would happen now before you process it.';
+  throw portalError(Code.FailedPrecondition, text);
 }
 
 function resultView(result: ProcessResult) {

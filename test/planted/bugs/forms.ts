@@ -67,4 +67,12 @@ export const formBugs: readonly Bug[] = [
     replace: '  const wanted = text.toLowerCase();',
     tests: ['gateway/portal/team.test.ts'],
   },
+  {
+    name: 'processed-as-not-shown',
+    promise: 'a click processes a return only with the effects that the user saw',
+    file: 'gateway/portal/services/return-changes.ts',
+    find: '      if (shownEffects.length > 0) await requireShown(call, value, shownEffects);\n',
+    replace: '',
+    tests: ['gateway/portal/return-check.test.ts'],
+  },
 ];

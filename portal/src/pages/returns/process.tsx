@@ -28,7 +28,7 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       pending={isPending}
       error={error}
       disabled={refusal !== undefined}
-      onSubmit={() => run({ returnId })}
+      onSubmit={() => run({ returnId, shownEffects: about.processingDoes })}
     >
       <NotBack about={about} />
       <Missing about={about} />
