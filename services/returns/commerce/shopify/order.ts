@@ -17,6 +17,9 @@ import {
 } from './order-queries.ts';
 import { type both, textOf } from './shapes.ts';
 
+/** For checks of what the look-up reads. */
+export { LINES_OF_ORDER, ORDERS_BY_NAME };
+
 /** Maximum number of pages. Larger orders are rejected. */
 const MAX_PAGES = 13;
 /** Names that can be searched for. In quotes, other characters are no operators of the search. */
