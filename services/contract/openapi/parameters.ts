@@ -210,7 +210,7 @@ const RETURNS_QUERY = [
     in: 'query',
     description:
       "A whole order name or return id, each with or without `#`, SKU, tracking number or the shopper's e-mail address, or a part of the title of a line item, or, with at least three characters, of the shopper's name. Case matters only for order names, SKUs and tracking numbers; the Unicode form never matters",
-    schema: { type: 'string', minLength: 1, maxLength: SEARCH_TEXT_MAX, ...ownBound },
+    schema: { type: 'string', pattern: '\\S', maxLength: SEARCH_TEXT_MAX, ...ownBound },
   },
   {
     name: 'sort',
