@@ -80,6 +80,21 @@ test('assistants whose access has ended are listed, folded, for the owner and fo
   expect(await analyst.page.getByRole('link', { name: /audit log/ }).count()).toBe(0);
 });
 
+test('the connections of an assistant end together, also when one has expired in the meantime', async () => {
+  const { page } = owner;
+  const app = `${randomUUID()}.example`;
+  const [, expired] = [await connect(app), await connect(app), await connect(app)];
+  await owner.open('/assistants');
+  const row = page.getByRole('row').filter({ hasText: app });
+  await row.getByText('3 connections').waitFor();
+  await database.query('delete from oauth_grants where id = $1', [expired]);
+  await row.getByRole('button', { name: /^Disconnect/ }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Disconnect' }).click();
+  await page.getByText('The assistant is disconnected.').waitFor();
+  const left = 'select id from oauth_grants where app = $1 and revoked_at is null';
+  expect((await database.query(left, [app])).rows).toEqual([]);
+});
+
 test('what an assistant did has its reason in the audit log, and a link to its connection, also after that has ended', async () => {
   const { page } = owner;
   const app = `${randomUUID()}.example`;

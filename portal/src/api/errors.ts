@@ -137,6 +137,11 @@ function quote(requestId: string): string {
   return `If it fails again, quote the request id ${requestId} to support.`;
 }
 
+/** For one of several writes, whose object may be gone. @throws every other error. */
+export function throwUnlessGone(error: unknown): void {
+  if (ConnectError.from(error).code !== Code.NotFound) throw error;
+}
+
 /** Whether a repeat can have another result: not for what does not exist, and not for what the role may not do. */
 export function mayRepeat(error: unknown): boolean {
   const { code } = ConnectError.from(error);

@@ -6,6 +6,7 @@ import {
   type Assistant,
   AssistantsService,
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
+import { throwUnlessGone } from '../../api/errors.ts';
 import { PAGES } from '../../api/pages.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
@@ -149,7 +150,8 @@ function Disconnect({ of: { newest, ids } }: { readonly of: Connections }) {
   const { app, clientId, own, userName, userEmail } = newest;
   const name = `${app || clientId} ${own ? '(yours)' : `of ${userName || userEmail}`}`;
   const run = async () => {
-    for (const assistantId of ids) await send({ assistantId });
+    // One that has expired in the meantime does not keep the others connected.
+    for (const assistantId of ids) await send({ assistantId }).catch(throwUnlessGone);
     notifyDone('The assistant is disconnected.');
   };
   const ask = () =>

@@ -1,6 +1,5 @@
-import { Code, ConnectError } from '@connectrpc/connect';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { explain, NoAnswer } from '../../api/errors.ts';
+import { explain, NoAnswer, throwUnlessGone } from '../../api/errors.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { notifyDone, notifyFailure, notifyProblem } from '../../parts/notify.ts';
 import { webhooksText } from './name.ts';
@@ -37,15 +36,11 @@ export function useMoveOthers(): (webhooks: readonly Webhook[], url: string) => 
     }
     if (moved.length === 0) return;
     const takeBack = async () => {
+      // A webhook that was deleted after its move has no address to take back.
       for (const webhook of moved) await move(webhook, webhook.url).catch(throwUnlessGone);
       notifyDone('They have their former address again.');
     };
     const have = moved.length === 1 ? 'has' : 'have';
     notifyDone(`${webhooksText(moved)} ${have} the new address, too.`, takeBack);
   };
-}
-
-/** A webhook that was deleted after its move has no address to take back. */
-function throwUnlessGone(failure: unknown): void {
-  if (ConnectError.from(failure).code !== Code.NotFound) throw failure;
 }
