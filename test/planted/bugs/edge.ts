@@ -107,6 +107,14 @@ export const edgeBugs: readonly Bug[] = [
     tests: ['portal/src/api/use-write.test.ts'],
   },
   {
+    name: 'portal-believes-offline',
+    promise: 'a write is told as not sent only when no answer comes in that network',
+    file: 'portal/src/api/network.ts',
+    find: 'isReached = !wasOnline && !navigator.onLine',
+    replace: 'isReached = wasOnline && !navigator.onLine',
+    tests: ['portal/src/api/network.test.ts'],
+  },
+  {
     name: 'portal-deleted-told-as-missing',
     promise: 'what a repeat finds deleted was deleted by the first try',
     file: 'portal/src/api/use-write.ts',
