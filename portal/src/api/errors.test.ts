@@ -17,6 +17,7 @@ test.each([
   ['nothing came back', failure(Code.Unknown), /did not answer/, /Check your connection/],
   ['a bug', failure(Code.Internal, ANSWERED), /wrong on our side/, /request id r-1/],
   ['an outage', failure(Code.Unavailable, ANSWERED), /not available/, /^The text\.$/],
+  ['a proxy', new ConnectError('HTTP 503', Code.Unavailable, REJECTED), /not available/, /^Try ag/],
   ['an older page', failure(Code.Unimplemented, ANSWERED), /older/, /load the page again/],
   ['a session that ended', failure(Code.Unauthenticated), /ended/, /another tab/],
   ['an exception', new TypeError('x is undefined'), /did not work/, /Load the page again/],

@@ -161,7 +161,9 @@ export function isPassing(error: unknown): boolean {
 
 function sentence(text: string): string {
   const trimmed = text.trim();
-  if (trimmed === '') return 'Try again, or ask an owner of your shop.';
+  // Not of the portal's API, but of a proxy or the load shedding before it.
+  const isBare = trimmed === '' || /^HTTP \d+$/.test(trimmed);
+  if (isBare) return 'Try again, or ask an owner of your shop.';
   const first = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
