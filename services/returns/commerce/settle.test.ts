@@ -92,6 +92,17 @@ describe('an effect with an unknown outcome', () => {
     expect((await settle({ made: found })).amount).toMatchObject({ value: '20.00' });
   });
 
+  test('that was made at Shopify has the number of the global id, as its events have it', async () => {
+    await db.pool.query(
+      `insert into commerce_connections (shop_id, adapter, shop_domain, scopes)
+       values ($1, 'shopify', 'settled.myshopify.com', '')`,
+      [of.shopId],
+    );
+    const effect = await settle({ made: { ...found, providerId: 'gid://shopify/Refund/991' } });
+    expect(effect.providerId).toBe('991');
+    expect((await reload(db.pool, of)).refunds).toMatchObject([{ provider: 'shopify' }]);
+  });
+
   test('that was not made is requested by the next run', async () => {
     expect(await settle({})).toMatchObject({ state: EffectState.PLANNED, problem: '' });
     const commerce = createEmbeddedCommerce(db.pool);

@@ -133,8 +133,8 @@ async function recordMade(
   { made, amount: requested, currency }: Requested & { readonly made: Made },
 ) {
   const { name, gateway } = made;
-  // As the ids in answers and events, with which it is compared.
-  const providerId = normalForm(made.providerId);
+  const provider = await providerOf(tx, shopId);
+  const providerId = idAt(provider, made.providerId);
   const isRefund = kind === EffectKind.REFUND;
   const hasNumber = kind === EffectKind.EXCHANGE_ORDER || kind === EffectKind.GIFT_CARD;
   if (hasNumber && parseId(providerId) === undefined) {
@@ -151,9 +151,7 @@ async function recordMade(
   await tx.query(
     `update processing_outcomes
         set done_at = now(), provider_created_at = now(), problem = '', amount = $4,
-            provider_id = $5, name = $6, gateway = $7,
-            provider = case when $8 then coalesce(
-              (select adapter from commerce_connections where shop_id = $1), 'embedded') else '' end
+            provider_id = $5, name = $6, gateway = $7, provider = $8
       where shop_id = $1 and return_id = $2 and kind = $3`,
     [
       shopId,
@@ -163,11 +161,28 @@ async function recordMade(
       providerId,
       hasNumber ? name : '',
       isRefund ? gateway : '',
-      isRefund,
+      isRefund ? provider : '',
     ],
   );
   await showEffects(tx, { shopId, returnId });
   return { amount, currency, provider_id: providerId };
+}
+
+async function providerOf(tx: Queryable, shopId: bigint): Promise<string> {
+  const { rows } = await tx.query<{ adapter: string }>(
+    'select adapter from commerce_connections where shop_id = $1',
+    [shopId],
+  );
+  return rows[0]?.adapter ?? 'embedded';
+}
+
+/**
+ * Writes an id as the answers and events of the provider have it, with which it is compared. People copy the global id
+ * of Shopify, such as `gid://shopify/Refund/991`.
+ */
+function idAt(provider: string, text: string): string {
+  const id = normalForm(text);
+  return provider === 'shopify' ? id.replace(/^gid:\/\/shopify\/\w+\//, '') : id;
 }
 
 function amountOf({ amount }: Made, currency: string): string {

@@ -9,7 +9,7 @@ const FILES = [
   { name: 'nothing', text: '' },
   { name: 'blank lines', text: '\n\n\n' },
 ];
-const MESSAGE = 'the file has no column InvoiceNo';
+const MESSAGE = 'the file is empty: its first line must name the columns InvoiceNo';
 
 /** Importing an empty file fails with a message that says so. */
 export const blankImportRow: Row = {

@@ -16,6 +16,15 @@ export const inboundBugs: readonly Bug[] = [
     tests: RECEIVE,
   },
   {
+    name: 'global-id-of-a-refund-kept',
+    promise:
+      'a refund that a person made at Shopify counts once, when the person copied its global id',
+    file: 'services/returns/commerce/settle.ts',
+    find: "provider === 'shopify' ?",
+    replace: "provider === '' ?",
+    tests: ['services/returns/commerce/settle.test.ts'],
+  },
+  {
     name: 'older-order-recorded',
     promise: 'an older state of an order changes nothing',
     file: 'services/returns/commerce/inbound/record-order.ts',
