@@ -42,6 +42,7 @@ export function processReturn(
     readonly details: ProcessBody;
     readonly source: 'warehouse' | 'admin' | 'api';
     readonly idempotencyKey?: string;
+    readonly expectedRevision?: bigint;
   },
 ): Promise<ProcessReturnResponse> {
   return context.services.returns.processReturn({
@@ -52,6 +53,7 @@ export function processReturn(
     ),
     source: o.source,
     idempotencyKey: o.idempotencyKey ?? '',
+    expectedRevision: o.expectedRevision ?? 0n,
   });
 }
 

@@ -55,7 +55,13 @@ describe('returns in the portal', () => {
       under.services.returns.findReturn = async (asked, context) => {
         const found = await findReturn?.(asked, context);
         const presentmentTotals = create(TotalsSchema, { refund });
-        const changed = { ...found?.return, refunds: [], presentmentTotals, processing };
+        const changed = {
+          ...found?.return,
+          refunds: [],
+          presentmentTotals,
+          processing,
+          revision: 7n,
+        };
         return { return: create(ReturnSchema, changed) };
       };
     };
@@ -63,9 +69,9 @@ describe('returns in the portal', () => {
     const { return: shown } = await returns.getReturn({ returnId: open });
     const effects = shown?.processingDoes ?? [];
     expect(effects.length).toBeGreaterThan(1);
-    let queued = 0;
-    under.services.returns.processReturn = () => {
-      queued += 1;
+    const queued: (bigint | undefined)[] = [];
+    under.services.returns.processReturn = ({ expectedRevision }) => {
+      queued.push(expectedRevision);
       return { result: { case: 'queued', value: {} } };
     };
     const request = { returnId: open, idempotencyKey: key(), shownEffects: effects };
@@ -73,11 +79,13 @@ describe('returns in the portal', () => {
     const { code, rawMessage } = await errorOf(returns.processReturn(request));
     expect(code).toBe(Code.FailedPrecondition);
     expect(rawMessage).toMatch(/changed in the meantime/);
-    expect(queued).toBe(0);
+    expect(queued).toEqual([]);
 
     // The first try was carried out, and its answer was lost.
     become('90.00', true);
     expect((await returns.processReturn(request)).result).toBe('queued');
+    // The service compares it under the lock of the return, with changes that come after the comparison of the effects.
+    expect(queued).toEqual([7n]);
   });
 
   test('are not checked for users who decide nothing', async () => {

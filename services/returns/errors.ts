@@ -8,6 +8,20 @@ export function returnNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.RETURN_NOT_FOUND, 'no such return');
 }
 
+/** @throws DomainError REVISION_CONFLICT when the return changed after the caller had read it. */
+export function requireRevision(
+  { revision }: { readonly revision: bigint },
+  expectedRevision: bigint,
+): void {
+  if (revision === expectedRevision) return;
+  throw new DomainError(
+    Code.Aborted,
+    ErrorReason.REVISION_CONFLICT,
+    `the return is now at revision ${revision}; read it again`,
+    { field: 'expected_revision' },
+  );
+}
+
 /**
  * The error for a line item that the shop does not have.
  *

@@ -23,11 +23,13 @@ export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof Returns
     async processReturn({ returnId, idempotencyKey, shownEffects }, context) {
       const call = callOf(context);
       const value = idOf(returnId, 'return');
-      if (shownEffects.length > 0) await requireShown(call, value, shownEffects);
+      const expectedRevision =
+        shownEffects.length > 0 ? await requireShown(call, value, shownEffects) : 0n;
       const { result } = await processReturn(call.context, {
         returnId: value,
         details: {},
         source: 'admin',
+        expectedRevision,
         idempotencyKey: keyOf(call, idempotencyKey),
       });
       const after = await findReturn(call.context, { case: 'returnId', value });
@@ -72,15 +74,18 @@ export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof Returns
 /**
  * Rejects a click when processing would now do something else than the user saw, such as refund more. A return that
  * is processed already, or cannot be, has no effects: the service answers then, also to a repeat.
+ *
+ * @returns the revision that has these effects.
+ * @throws ConnectError FAILED_PRECONDITION
  */
 async function requireShown(
   call: PortalCall,
   value: bigint,
   shown: readonly string[],
-): Promise<void> {
+): Promise<bigint> {
   const ret = await findReturn(call.context, { case: 'returnId', value });
   const effects = processingEffects(ret, await checkOf(call, ret));
-  if (effects.length === 0 || isDeepStrictEqual(effects, shown)) return;
+  if (effects.length === 0 || isDeepStrictEqual(effects, shown)) return ret.revision;
   const text =
     'The return was changed in the meantime, so that something else would happen. Read what would happen now before you process it.';
   throw portalError(Code.FailedPrecondition, text);

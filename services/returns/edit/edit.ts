@@ -1,6 +1,4 @@
-import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type Return as Details,
@@ -11,11 +9,12 @@ import {
   type EditReturnRequest,
   EditReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { DomainError, invalidField } from '../../platform/errors.ts';
+import { invalidField } from '../../platform/errors.ts';
 import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { netOf } from '../../platform/line-value.ts';
 import type { Both } from '../../platform/money.ts';
+import { requireRevision } from '../errors.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { requirePaidShipping } from '../money/paid-shipping.ts';
 import { checkedSums } from '../money/return-sums.ts';
@@ -111,14 +110,4 @@ function requirePrepaidUpsell(current: Details, sums: Both<CheckedSums>): void {
     const rule = 'must not change the upsell, which the shopper has paid: cancel and submit again';
     throw invalidField('amounts.return_credit', rule);
   }
-}
-
-function requireRevision(current: Details, expectedRevision: bigint): void {
-  if (current.revision === expectedRevision) return;
-  throw new DomainError(
-    Code.Aborted,
-    ErrorReason.REVISION_CONFLICT,
-    `the return is now at revision ${current.revision}; read it again`,
-    { field: 'expected_revision' },
-  );
 }

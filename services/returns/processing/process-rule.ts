@@ -26,6 +26,7 @@ export interface ProcessAnswer {
 export interface RuleInput {
   readonly state: string;
   readonly processing: boolean;
+  readonly revision: bigint;
   readonly hasOpenInstantRefund: boolean;
   /** Whether the exchange order was cancelled, may have been cancelled, or will be. */
   readonly isBeingCancelled: boolean;
@@ -86,9 +87,9 @@ export async function currentRuleInput(db: Queryable, ofReturn: ReturnRef): Prom
   return ruleInputIn(rows, (await readStoredInput(db, ofReturn)).rows);
 }
 
-const RETURN = 'select state, processing from returns where shop_id = $1 and id = $2';
+const RETURN = 'select state, processing, revision from returns where shop_id = $1 and id = $2';
 
-type Row = Pick<RuleInput, 'state' | 'processing'>;
+type Row = Pick<RuleInput, 'state' | 'processing' | 'revision'>;
 
 function readStoredInput(db: Queryable, of: ReturnRef) {
   return db.query<InputRow>({

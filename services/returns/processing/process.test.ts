@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
@@ -55,6 +56,23 @@ describe('process return', () => {
       text: 'Processing was requested (warehouse)',
       facts: { picker: 'Ann', weight: '1.50', rush: 'true', note: 'null' },
     });
+  });
+
+  test('queues only the revision that the caller has read', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    const of = { expectedRevision: submitted.revision };
+    const other = { expectedRevision: submitted.revision + 1n };
+    await expect(requestProcessing(db.pool, submitted, other)).rejects.toMatchObject({
+      reason: ErrorReason.REVISION_CONFLICT,
+    });
+    expect((await reload(db.pool, submitted)).processing).toBe(false);
+    const keyed = { ...of, idempotencyKey: 'k-2' };
+    expect(await requestProcessing(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
+    for (const { expectedRevision } of [of, other]) {
+      const repeat = { ...keyed, expectedRevision };
+      expect(await requestProcessing(db.pool, submitted, repeat)).toMatchObject({ case: 'queued' });
+    }
   });
 
   test('queues once when many calls are concurrent', async () => {

@@ -9,6 +9,7 @@ import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../..
 import { committing, inTransaction } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
+import { requireRevision } from '../errors.ts';
 import { detailText, parseDetails } from './details.ts';
 import {
   lockRuleInput,
@@ -23,6 +24,7 @@ const processInput = z.object({
   idempotencyKey: optionalIdempotencyKey,
   returnId: id,
   source: text(50),
+  expectedRevision: z.bigint(),
 });
 
 /**
@@ -34,23 +36,26 @@ const processInput = z.object({
  * - its cancellation has not begun;
  * - it has no open instant refund (`skippedInstantRefund`);
  * - it is not queued already (`alreadyQueued`: the details of this call are ignored);
+ * - it has the expected revision: its amounts are those that the caller has read;
  * - its shop has a commerce provider.
  *
  * After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call without details uses those of
  * the last failed run. A repeated call with the same idempotency key returns `queued` again.
  *
  * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT, also for details beyond
- *   their limits; IDEMPOTENCY_CONFLICT.
+ *   their limits; IDEMPOTENCY_CONFLICT; REVISION_CONFLICT.
  */
 export async function processReturn(
   pool: pg.Pool,
   request: ProcessReturnRequest,
   providers: Providers,
 ): Promise<ProcessAnswer> {
-  const { shopId, returnId, source, actor } = parseInput(processInput, request);
+  const { shopId, returnId, source, actor, expectedRevision } = parseInput(processInput, request);
   const requestDetails = parseDetails(request.details);
   const hasDetails = Object.keys(requestDetails).length > 0;
-  const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, request);
+  // The repeat of a call whose answer was lost may have another revision.
+  const content = { ...request, expectedRevision: 0n };
+  const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, content);
 
   return inTransaction(pool, async (tx) => {
     const current = await lockRuleInput(tx, { shopId, returnId });
@@ -60,6 +65,7 @@ export async function processReturn(
     if (use && (await findUse(tx, use)) !== undefined) return queued;
     const result = resultWithoutQueueing(current);
     if (result) return { result, missingLineItemIds };
+    if (expectedRevision !== 0n) requireRevision(current, expectedRevision);
     if (!(await providers.of(tx, { shopId, returnId }))) {
       return { result: withoutProvider(), missingLineItemIds };
     }

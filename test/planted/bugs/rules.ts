@@ -19,6 +19,14 @@ export const ruleBugs: readonly Bug[] = [
     tests: ['services/returns/processing/plan.test.ts'],
   },
   {
+    name: 'processed-as-nobody-has-seen-it',
+    promise: 'processing pays the revision that the user has read',
+    file: 'services/returns/processing/process.ts',
+    find: 'if (expectedRevision !== 0n)',
+    replace: 'if (expectedRevision < 0n)',
+    tests: ['services/returns/processing/process.test.ts'],
+  },
+  {
     name: 'closed-return-flagged',
     promise: 'only an open return is flagged',
     file: 'services/returns/return.ts',
