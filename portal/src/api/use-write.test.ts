@@ -3,6 +3,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { onlineManager, QueryObserver } from '@tanstack/react-query';
 import { ReturnsService } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { WebhooksService } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { sayOnLine } from '../../../test/kit/portal/on-line.ts';
 import { createCache } from './client.ts';
 import { NoAnswer } from './errors.ts';
 import { sendWrite } from './use-write.ts';
@@ -16,7 +17,7 @@ Object.assign(globalThis, {
     removeItem: (key: string) => stored.delete(key),
   },
 });
-Object.defineProperty(navigator, 'onLine', { value: true });
+sayOnLine(true);
 
 afterEach(() => onlineManager.setOnline(true));
 
