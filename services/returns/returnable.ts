@@ -172,8 +172,8 @@ export interface Reopening {
 
 /**
  * Opens an expired return again, because its goods moved or arrived and must be processed. When other returns have
- * taken its units or its shipping, the return stays expired, and a timeline entry says why. A return that is not expired does not
- * change.
+ * taken its units or its shipping, the return stays expired, and a timeline entry says why. A return that is not expired
+ * does not change.
  *
  * @param why what happened, for the timeline.
  * @param openingIds the returns that the same change opens again.

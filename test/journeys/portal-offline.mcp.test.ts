@@ -252,7 +252,7 @@ test('a change whose undo failed offline can still be taken back', async () => {
   await undo.click();
   await page.getByText('Not sent: no network').waitFor();
   await page.context().setOffline(false);
-  // The message of the change would have ended by now.
+  // The message of the change would be closed already.
   await page.clock.fastForward(25_000);
   await undo.click();
   await page.getByText('It is as it was before.').waitFor();

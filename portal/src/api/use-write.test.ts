@@ -73,7 +73,7 @@ test('a repeat of a write without an answer has the same idempotency key', async
   expect(new Set(keys).size).toBe(4);
 });
 
-test('a write that was only rejected is not told as one with an earlier try', async () => {
+test('a write that was only rejected does not count as an earlier try', async () => {
   const { keys, send } = notes([Code.ResourceExhausted, undefined]);
   await expect(send('4')).rejects.toMatchObject({ code: Code.ResourceExhausted });
   expect(await send('4')).toMatchObject({ isOnce: false });

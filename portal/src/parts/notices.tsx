@@ -6,11 +6,11 @@ import { closeNotice, currentNotices, keepNotice, notifyFailure, onNotices } fro
 
 /** The messages about actions and about the network, at the lower end of the page. Screen readers read each when it appears. */
 export function Notices() {
-  const isAway = useSyncExternalStore(onNetworkChange, isOffline);
+  const hasNoNetwork = useSyncExternalStore(onNetworkChange, isOffline);
   const notices = useSyncExternalStore(onNotices, currentNotices);
   return (
     <div className={styles.list} role="status" aria-live="polite">
-      {isAway && (
+      {hasNoNetwork && (
         <Alert variant="white" className={styles.notice ?? ''} color="yellow" title="No network">
           <Text size="sm" c="var(--mantine-color-text)">
             Your browser is offline. What you see may be out of date, and changes may not be sent.

@@ -131,7 +131,7 @@ function contentOf(of: Destination | undefined) {
 }
 
 /**
- * The fields that differ. The others stay as they are by then.
+ * The fields that differ. The others keep their stored values.
  *
  * @param now the destination as it is. A change always has the name, and all lines of an address.
  */

@@ -145,7 +145,7 @@ function changedFields(webhook: Content, next: Content): string {
     .join(' and ');
 }
 
-/** The fields that differ. The others stay as they are by then. Topic and event are one choice. */
+/** The fields that differ. The others keep their stored values. Topic and event are one choice. */
 function change(from: Content, { url, description, topic, trigger }: Content) {
   return {
     webhookId: from.id,
@@ -166,7 +166,7 @@ function ChangedSince(o: { readonly opened: Content; readonly now: Content }) {
           The {name} is now “{o.now[field]}”.
         </div>
       ))}
-      What you do not change here stays so.
+      What you do not change here stays as it is now.
     </Alert>
   );
 }
