@@ -9,6 +9,5 @@ export default {
   roots: ['<rootDir>/test/deployment'],
   testMatch: ['**/*.tools.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  testTimeout: 180_000,
   maxWorkers: 1,
 };

@@ -6,7 +6,6 @@ export default {
   ...everyday,
   testMatch: ['**/*.kafka.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  testTimeout: 120_000,
   // Each file has brokers of its own, and mostly waits for them.
   maxWorkers: 2,
 };

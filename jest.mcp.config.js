@@ -12,6 +12,5 @@ export default {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.mcp.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  testTimeout: 120_000,
   maxWorkers: 1,
 };

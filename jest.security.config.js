@@ -7,7 +7,6 @@ export default {
   roots: ['<rootDir>/test/security'],
   testMatch: ['**/*.security.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],
-  testTimeout: 180_000,
   // Costs and memory are measured: nothing else of ours runs beside them.
   maxWorkers: 1,
 };

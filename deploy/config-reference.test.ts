@@ -7,7 +7,7 @@ test('docs/configuration.md is up to date: run `npm run docs` after a change', a
 });
 
 test('every variable has a description', async () => {
-  const rows = (await configReference()).split('\n').filter((line) => line.startsWith('| `'));
+  const rows = (await configReference()).split('\n').filter((line) => line.startsWith('- `'));
   expect(rows.length).toBeGreaterThan(10);
-  for (const row of rows) expect(row).toMatch(/^\| `[A-Z_0-9]+` \| \S.* \| \S.+ \| \S.* \|$/);
+  for (const row of rows) expect(row).toMatch(/^- `[A-Z_0-9]+`( \(\S+\))?: \S.+$/);
 });

@@ -4,6 +4,7 @@ import {
   calendarDay,
   databaseShape,
   flag,
+  healthShape,
   httpUrl,
   identityShape,
   list,
@@ -13,7 +14,7 @@ import {
   processShape,
   type Settings,
   wholeNumber,
-} from '../services/platform/config.ts';
+} from '../services/platform/process/config.ts';
 import { proxiesError } from './auth/client-ip.ts';
 import { hourlyShape } from './auth/hourly-limits.ts';
 import { mcpShape } from './auth/mcp-limits.ts';
@@ -39,6 +40,9 @@ const trustedProxies = list
 
 export const gatewayShape = {
   ...processShape,
+  ...healthShape(
+    'TCP port of /livez and /readyz on a thread of their own, for the kubelet; without it only PORT has them',
+  ),
   ...databaseShape,
   ...identityShape,
   ...targetsShape,
@@ -50,7 +54,7 @@ export const gatewayShape = {
   REST_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(300)
     .describe(
-      'REST requests per minute of an app, or of a key without its own limit; large bodies count as several',
+      'REST requests per minute of an app, or of a key without its own limit (`key create --per-minute`); large bodies count as several, previews and starts of replays as ten',
     ),
   SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
     .default(2_048)
@@ -62,13 +66,15 @@ export const gatewayShape = {
     ),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
-    .describe('Rejected credentials per minute from one address; above it 429 instead of 401'),
+    .describe(
+      'Rejected credentials per minute from one address, and wrong signatures of Shopify; above it 429 instead of 401',
+    ),
   ...hourlyShape,
   ...mcpShape,
   BODY_MIB: wholeNumber(43, 100_000)
     .default(BODY_BUDGET.process / MIB)
     .describe(
-      'MiB of request bodies in memory at one time, after decompression; eight times as much must fit into the memory limit',
+      'MiB of request bodies in memory at one time, after decompression, 5/8 of them for one shop. The process needs eight times as much memory, and 256 MiB',
     ),
   BODY_MIB_PER_CALLER: wholeNumber(32, 100_000)
     .default(BODY_BUDGET.caller / MIB)
@@ -84,13 +90,13 @@ export const gatewayShape = {
       'Milliseconds for which idle connections stay open after a stop begins; each response already ends its connection',
     ),
   TRUSTED_PROXIES: trustedProxies.describe(
-    'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; required in production',
+    'Addresses or CIDR ranges of our own proxies, as the gateway sees them, whose X-Forwarded-For is read; `none` if clients connect directly. In production the addresses of the edge (docs/edge.md). List no range that has clients in it. Ranges wider than /8 (IPv4) or /7 (IPv6) are rejected',
   ),
   PARTNER_ISSUER: z
     .url({ error: 'must be an address' })
     .optional()
     .describe(
-      "Issuer of partners' access tokens, https in production; without it every such token is rejected",
+      "Issuer of partners' access tokens, https in production, if partners have another authorization server than our own at <PUBLIC_BASE_URL>/partners",
     ),
   PARTNER_JWKS_URL: httpUrl
     .optional()
@@ -122,7 +128,7 @@ export const gatewayShape = {
     .min(1, 'must not be empty')
     .optional()
     .describe(
-      'Public client (with PKCE) of PARTNER_ISSUER for requests of the API reference in /docs, with the redirect URI <base address>/docs/oauth2-redirect; without it readers enter a client of their own',
+      'Public client of the authorization server of partners (`partner-app create --public`) for requests of the API reference in /docs, with the redirect URI <base address>/docs/oauth2-redirect; without it readers enter a client of their own',
     ),
 };
 
@@ -146,9 +152,9 @@ function combinationErrors(config: GatewayConfig): string[] {
   if (config.NODE_ENV === 'production' && config.API_CALENDAR !== undefined) {
     errors.push('API_CALENDAR: not allowed in production, which uses the real date');
   }
-  if (config.NODE_ENV === 'production' && config.TRUSTED_PROXIES === undefined) {
+  if (config.NODE_ENV === 'production' && !config.TRUSTED_PROXIES?.length) {
     errors.push(
-      'TRUSTED_PROXIES is missing: production needs the addresses of its load balancers, or none if clients connect directly; otherwise all callers behind a load balancer share the limits of one address',
+      'TRUSTED_PROXIES is missing: production needs the addresses of the edge in front of the gateway (docs/edge.md); otherwise all callers share the limits of one address, or strangers reach the gateway directly',
     );
   }
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
@@ -165,7 +171,7 @@ function partnerErrors(config: GatewayConfig): string[] {
     .map((name) => `${name}: must be https in production`);
 }
 
-/** The partners' authorization server; without it every partner's token is rejected. */
+/** Another authorization server of partners than our own; undefined when there is none. */
 export function partnerOAuth(config: GatewayConfig): PartnerOAuth | undefined {
   const { PARTNER_ISSUER: issuer, PARTNER_JWKS_URL: jwksUrl } = config;
   if (issuer === undefined || jwksUrl === undefined) return undefined;

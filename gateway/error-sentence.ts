@@ -1,5 +1,5 @@
 import { ConnectError } from '@connectrpc/connect';
-import { fieldOf } from '../services/platform/errors.ts';
+import { fieldOf } from '../services/platform/values/errors.ts';
 
 /**
  * Converts the error message of a service to a sentence, without the code that Connect puts before it. A field name at

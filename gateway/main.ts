@@ -1,4 +1,4 @@
-import { runMain } from '../services/platform/run-main.ts';
+import { runMain } from '../services/platform/process/run-main.ts';
 import { loadGatewayConfig } from './config.ts';
 import { startGateway } from './start.ts';
 

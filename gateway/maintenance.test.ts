@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createLogger } from '../services/platform/log.ts';
+import { createLogger } from '../services/platform/telemetry/log.ts';
 import { createTestDatabase, type TestDatabase } from '../test/kit/database.ts';
 import { silentLogger } from '../test/kit/services/telemetry.ts';
 import { until } from '../test/kit/until.ts';
-import { purgeAll, startMaintenance } from './maintenance.ts';
+import { purgeAll, startMaintenance } from './open-parts.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

@@ -1,22 +1,45 @@
+import type { Meter } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { DestinationStream } from 'pino';
 import type { EventBus } from '../services/platform/bus/event-bus.ts';
-import { watchRejections } from '../services/platform/database-rejections.ts';
-import { identityFromConfig, type ServiceIdentity } from '../services/platform/identity.ts';
-import { createLogger, type Logger } from '../services/platform/log.ts';
-import { measurePools } from '../services/platform/pools.ts';
-import { createPool } from '../services/platform/postgres.ts';
-import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
+import { watchRejections } from '../services/platform/postgres/database-rejections.ts';
+import { measurePools } from '../services/platform/postgres/pools.ts';
+import { createPool, type Queryable } from '../services/platform/postgres/postgres.ts';
+import { deadline } from '../services/platform/process/deadlines.ts';
+import { within } from '../services/platform/process/within.ts';
+import { startLoop, type Worker } from '../services/platform/process/worker.ts';
+import {
+  identityFromConfig,
+  type ServiceIdentity,
+} from '../services/platform/security/identity.ts';
+import { createLogger, type Logger } from '../services/platform/telemetry/log.ts';
+import { startTelemetry, type Telemetry } from '../services/platform/telemetry/telemetry.ts';
 import { createClientIp } from './auth/client-ip.ts';
-import { createPartnerTokenCheck } from './auth/partner-tokens.ts';
+import { createPartnerTokenCheck, type PartnerTokenCheck } from './auth/partner-tokens.ts';
+import {
+  purgeVersionUsage,
+  startGrantUsage,
+  startKeyUsage,
+  startVersionUsage,
+  type Usage,
+  type VersionUsage,
+} from './auth/usage.ts';
 import { type GatewayConfig, partnerOAuth } from './config.ts';
 import type { BodyBudgetSizes } from './http/body-budget.ts';
 import type { HttpLimits } from './http/server.ts';
 import { mailSettings } from './mail/config.ts';
 import { type Mails, startMails } from './mail/start.ts';
+import { purgeMails } from './mail/store.ts';
+import { purgeCalls } from './mcp/idempotency.ts';
 import { signInProvider } from './oauth/config.ts';
+import { partnerIssuer } from './oauth/partners/address.ts';
+import { createOwnPartnerTokenCheck } from './oauth/partners/tokens.ts';
+import { purgeOneTimeRecords } from './oauth/sign-in/one-time-records.ts';
+import { createOAuthKeys, type OAuthKeys, purgeOAuthKeys } from './oauth/tokens/keys.ts';
+import { purgePortalSessions } from './portal/session/sessions.ts';
 import { connectServices, targetsOf } from './services.ts';
-import { startWorkers } from './workers.ts';
+import { type AuditWriter, createAuditWriter } from './tenancy/audit-writer.ts';
+import { purgeInvitations } from './tenancy/invitations.ts';
 
 /** The settings of a gateway. The fields below are set only by tests. */
 export interface GatewayOptions extends GatewayConfig {
@@ -35,7 +58,7 @@ export interface GatewayOptions extends GatewayConfig {
 }
 
 /** Timeout of a statement, the same as for calls to services. Milliseconds. */
-const STATEMENT_TIMEOUT_MS = 5_000;
+const STATEMENT_TIMEOUT_MS = deadline(5_000);
 
 export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
 
@@ -59,8 +82,8 @@ export async function openParts(o: GatewayOptions) {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     max: o.DATABASE_POOL_MAX,
   });
-  const partners = partnerOAuth(o);
-  const partnerTokens = partners && createPartnerTokenCheck(pool, partners);
+  const partnerKeys = o.OAUTH_KEYRING && createOAuthKeys(pool, o.OAUTH_KEYRING, 'partner_keys');
+  const partnerTokens = partnerTokensOf(o, pool, partnerKeys);
   const telemetry = await startTelemetry({
     service: 'gateway',
     metricsPort: o.METRICS_PORT,
@@ -72,7 +95,24 @@ export async function openParts(o: GatewayOptions) {
   const backend = await connectOrStop(o, { identity, telemetry });
   const mails = await mailsOrStop(o, { identity, logger, telemetry, backend, pool });
   const workers = startWorkers(pool, { logger, meter: telemetry.meter });
-  return { clientIp, logger, pool, partnerTokens, telemetry, backend, workers, mails };
+  const common = { clientIp, logger, pool, telemetry, backend, workers, mails };
+  return { ...common, partnerKeys, partnerTokens };
+}
+
+/**
+ * The check of partners' tokens: of the configured issuer, else of our own. Undefined when there is neither, and then
+ * every token is rejected.
+ */
+function partnerTokensOf(
+  o: GatewayOptions,
+  pool: pg.Pool,
+  keys: OAuthKeys | undefined,
+): PartnerTokenCheck | undefined {
+  const other = partnerOAuth(o);
+  if (other) return createPartnerTokenCheck(pool, other);
+  const audience = o.PUBLIC_BASE_URL;
+  const issuer = partnerIssuer(audience);
+  return keys && createOwnPartnerTokenCheck(pool, { issuer, audience, keys });
 }
 
 /** Starts the mails if they are configured. If that fails, closes what was opened before. */
@@ -118,4 +158,113 @@ async function connectOrStop(
     await common.telemetry.stop();
     throw error;
   }
+}
+
+interface GatewayWorkers {
+  readonly keyUsage: Usage;
+  readonly grantUsage: Usage;
+  readonly versionUsage: VersionUsage;
+  readonly audit: AuditWriter;
+  /** Writes the buffered rows and stops, in at most 6 s. */
+  stop(): Promise<void>;
+}
+
+/** Maximum time of `stop`: longer than that of the audit log, so that lost entries are logged. Milliseconds. */
+const STOP_MS = 6_000;
+
+/** Starts the background work. Stop it after the last request. */
+function startWorkers(
+  pool: pg.Pool,
+  { logger, meter }: { readonly logger: Logger; readonly meter: Meter },
+): GatewayWorkers {
+  const keyUsage = startKeyUsage(pool, logger);
+  const grantUsage = startGrantUsage(pool, logger);
+  const versionUsage = startVersionUsage(pool, logger);
+  const maintenance = startMaintenance(pool, logger);
+  const audit = createAuditWriter(pool, { logger, meter });
+  return {
+    keyUsage,
+    grantUsage,
+    versionUsage,
+    audit,
+    async stop() {
+      const workers = [keyUsage, grantUsage, versionUsage, maintenance, audit];
+      const stopped = Promise.all(workers.map((worker) => worker.stop()));
+      if (!(await within(STOP_MS, stopped))) {
+        logger.warn('background work not stopped in time: its statements may be lost');
+      }
+    },
+  };
+}
+
+const EVERY_MS = 10 * 60_000;
+/** Counters are kept this long after their window, because the clocks of replicas may differ. Milliseconds. */
+const KEEP_COUNTERS_MS = 60 * 60_000;
+
+/** Deletes a batch of old rows. Returns true when there may be more. Safe to run twice. */
+type Purge = (db: Queryable) => Promise<unknown>;
+
+/** Maximum number of rows per statement, so that locks and write-ahead log stay small. */
+const BATCH = 5_000;
+
+async function purgeCounters(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from rate_limits where key in (
+       select key from rate_limits where expire < $1 order by expire limit $2 for update skip locked)`,
+    [Date.now() - KEEP_COUNTERS_MS, BATCH],
+  );
+  return rowCount === BATCH;
+}
+
+/** The gateway's role cannot delete rows of the audit log. This function deletes those that are older than 13 months. */
+async function purgeAuditLog(db: Queryable): Promise<boolean> {
+  const { rows } = await db.query<{ purged: bigint }>('select purge_audit_log($1) as purged', [
+    BATCH,
+  ]);
+  return Number(rows[0]?.purged) === BATCH;
+}
+
+const PURGES: Readonly<Record<string, Purge>> = {
+  counters: purgeCounters,
+  'audit log': purgeAuditLog,
+  'tool calls': purgeCalls,
+  'one-time records': purgeOneTimeRecords,
+  keys: purgeOAuthKeys,
+  'portal sessions': purgePortalSessions,
+  'version usage': purgeVersionUsage,
+  mails: purgeMails,
+  invitations: purgeInvitations,
+};
+
+/**
+ * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, expired
+ * codes, tokens and keys of the sign-in, ended sessions of the portal, counts of version usage, and mails and invitations
+ * that ended 30 days ago. Safe to run in several replicas.
+ */
+export function startMaintenance(db: Queryable, logger: Logger): Worker {
+  return startLoop({
+    name: 'gateway-maintenance',
+    idleMs: EVERY_MS,
+    logger,
+    step: (signal) => purgeAll(db, logger, signal),
+  });
+}
+
+/**
+ * Runs every purge once. A failed purge is logged and runs again in the next round, after ten minutes; it does not
+ * stop the others.
+ */
+export async function purgeAll(
+  db: Queryable,
+  logger: Logger,
+  signal: AbortSignal,
+): Promise<'idle'> {
+  for (const [purge, work] of Object.entries(PURGES)) {
+    try {
+      while (!signal.aborted && (await work(db)) === true);
+    } catch (error) {
+      logger.error({ err: error, purge }, 'purge failed');
+    }
+  }
+  return 'idle';
 }

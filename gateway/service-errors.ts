@@ -1,16 +1,19 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
+import { NotEligibleSchema } from '../proto/gen/rms/returns/v1/policy_pb.ts';
 import type { PublicError } from '../services/contract/errors.ts';
 import type { Operation, OperationId } from '../services/contract/operation.ts';
 import * as errors from '../services/contract/public-errors.ts';
+import { codeView } from '../services/contract/views/eligibility.ts';
+import { isOutage } from '../services/platform/postgres/outage.ts';
 import {
+  detailOf,
   fieldOf,
   isExhausted,
   isOverloaded,
   isUnavailable,
   reasonOf,
-} from '../services/platform/errors.ts';
-import { isOutage } from '../services/platform/outage.ts';
+} from '../services/platform/values/errors.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
 import { HttpError, internalError, overloaded, unavailable } from './errors.ts';
 
@@ -31,7 +34,10 @@ export function toHttpError(error: unknown, operation: Operation, requestId: str
     return unavailable(error);
   }
   // The shop was created only in part. When an operator runs `shop create` again, the request succeeds.
-  if (reason === Reason.SHOP_NOT_CONFIGURED) return unavailable(error);
+  // So does the shop's commerce platform, when it answers as documented.
+  if (reason === Reason.SHOP_NOT_CONFIGURED || reason === Reason.COMMERCE_FAILED) {
+    return unavailable(error);
+  }
   return internalError(requestId, error);
 }
 
@@ -51,16 +57,28 @@ const KEY_OF_DELETED = errors.invalidField(
 /** The operations whose body may name a webhook. */
 const NAMES_WEBHOOK: ReadonlySet<OperationId> = new Set(['previewReplay', 'startReplay']);
 
+/** The operations whose body may name a destination. */
+const NAMES_DESTINATION: ReadonlySet<OperationId> = new Set(['submitReturn', 'recordArrival']);
+
 function translate(reason: Reason, error: unknown, operation: Operation): PublicError | undefined {
   switch (reason) {
     case Reason.INVALID_FIELD:
-      if (isPathId(fieldOf(error))) return operation.notFound;
+      if (operation.id !== 'submitReturn' && isPathId(fieldOf(error))) return operation.notFound;
       return invalidFrom(error);
     case Reason.LINE_ITEM_NOT_FOUND:
     case Reason.RETURN_TOO_LARGE:
+    case Reason.RETURNS_AMBIGUOUS:
       return invalidFrom(error);
-    case Reason.RETURN_NOT_FOUND:
     case Reason.DESTINATION_NOT_FOUND:
+      return NAMES_DESTINATION.has(operation.id)
+        ? errors.invalidField('destination_id', 'must be the id of a destination')
+        : operation.notFound;
+    case Reason.NOT_ELIGIBLE:
+      return notEligible(error);
+    case Reason.NO_ORDER_LOOKUP:
+      return errors.noOrderLookUp();
+    case Reason.ORDER_NOT_FOUND:
+    case Reason.RETURN_NOT_FOUND:
     case Reason.DELIVERY_NOT_FOUND:
     case Reason.REPLAY_NOT_FOUND:
     case Reason.LABEL_NOT_FOUND:
@@ -77,8 +95,11 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       return errors.webhookRejected(messageOf(error));
     case Reason.STATE_FORBIDS:
       if (operation.id === 'replayDelivery') return errors.notReplayable(messageOf(error));
+      if (operation.id === 'cancelReturn') return errors.notCancellable(messageOf(error));
+      if (operation.id === 'submitReturn') return invalidFrom(error);
       return STATEFUL.has(operation.id) ? errors.conflict(messageOf(error)) : undefined;
     case Reason.IDEMPOTENCY_CONFLICT:
+      if (operation.keyed === 'required') return errors.keyReused();
       return operation.keyed ? errors.keyOfOtherContent() : undefined;
     case Reason.QUOTA_EXCEEDED:
       return WEBHOOK_WRITES.has(operation.id)
@@ -87,6 +108,18 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     default:
       return undefined;
   }
+}
+
+/** The lines that cannot be returned, each with its reason. */
+function notEligible(error: unknown): PublicError {
+  const { lines = [] } = detailOf(error, NotEligibleSchema) ?? {};
+  return errors.notEligible(
+    messageOf(error),
+    lines.map(({ providerLineItemId, code }) => ({
+      provider_line_item_id: Number(providerLineItemId),
+      code: codeView(code),
+    })),
+  );
 }
 
 /** The request fields that contain ids from the path. If a service rejects such an id, the object does not exist. */

@@ -1,52 +1,32 @@
+import type { DescService } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
-import { CartsService } from '../proto/gen/rms/carts/v1/carts_pb.ts';
-import { CommerceService } from '../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { DestinationsService } from '../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { DispositionsService } from '../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
-import { FraudService } from '../proto/gen/rms/fraud/v1/fraud_pb.ts';
-import { ReturnsService } from '../proto/gen/rms/returns/v1/returns_pb.ts';
-import { WebhooksService } from '../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { grpcTarget, type Settings } from '../services/platform/config.ts';
-import { createServiceClient } from '../services/platform/grpc/client.ts';
-import type { ClientIdentity } from '../services/platform/identity.ts';
-import type { Telemetry } from '../services/platform/telemetry.ts';
+import { grpcTarget, type Settings } from '../services/platform/process/config.ts';
+import { RPC_SERVICES } from '../services/platform/rpc/callers.ts';
+import { createServiceClient } from '../services/platform/rpc/client.ts';
+import type { ClientIdentity } from '../services/platform/security/identity.ts';
+import {
+  forServices,
+  forTargets,
+  type ServiceName,
+  targetVariable,
+} from '../services/platform/services.ts';
+import type { Telemetry } from '../services/platform/telemetry/telemetry.ts';
+
+type RpcServices = typeof RPC_SERVICES;
 
 /** The services behind the gateway. */
-export interface Services {
-  readonly returns: Client<typeof ReturnsService>;
-  /** Served by the returns service. */
-  readonly commerce: Client<typeof CommerceService>;
-  readonly dispositions: Client<typeof DispositionsService>;
-  readonly destinations: Client<typeof DestinationsService>;
-  readonly fraud: Client<typeof FraudService>;
-  readonly carts: Client<typeof CartsService>;
-  readonly webhooks: Client<typeof WebhooksService>;
-}
+export type Services = { readonly [Name in keyof RpcServices]: Client<RpcServices[Name]> };
 
 /** gRPC names of the services, such as `dns:///returns:8080` or `127.0.0.1:9001`. */
-export type ServiceTargets = Readonly<Record<Exclude<keyof Services, 'commerce'>, string>>;
-
-const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
+export type ServiceTargets = Readonly<Record<ServiceName, string>>;
 
 /** The variables with the gRPC names. */
-export const targetsShape = {
-  RETURNS_TARGET: target('returns'),
-  DISPOSITIONS_TARGET: target('dispositions'),
-  DESTINATIONS_TARGET: target('destinations'),
-  FRAUD_TARGET: target('fraud'),
-  CARTS_TARGET: target('carts'),
-  WEBHOOKS_TARGET: target('webhooks'),
-};
+export const targetsShape = forTargets((name) =>
+  grpcTarget.describe(`gRPC name of the ${name} service`),
+);
 
 export function targetsOf(o: Settings<typeof targetsShape>): ServiceTargets {
-  return {
-    returns: o.RETURNS_TARGET,
-    dispositions: o.DISPOSITIONS_TARGET,
-    destinations: o.DESTINATIONS_TARGET,
-    fraud: o.FRAUD_TARGET,
-    carts: o.CARTS_TARGET,
-    webhooks: o.WEBHOOKS_TARGET,
-  };
+  return forServices((name) => o[targetVariable(name)]);
 }
 
 export interface ConnectedServices {
@@ -64,30 +44,18 @@ export function connectServices(
   targets: ServiceTargets,
   common: { readonly identity: ClientIdentity; readonly telemetry?: Telemetry },
 ): ConnectedServices {
-  const returns = createServiceClient(ReturnsService, { target: targets.returns, ...common });
-  const commerce = createServiceClient(CommerceService, { target: targets.returns, ...common });
-  const dispositions = createServiceClient(DispositionsService, {
-    target: targets.dispositions,
-    ...common,
-  });
-  const destinations = createServiceClient(DestinationsService, {
-    target: targets.destinations,
-    ...common,
-  });
-  const fraud = createServiceClient(FraudService, { target: targets.fraud, ...common });
-  const carts = createServiceClient(CartsService, { target: targets.carts, ...common });
-  const webhooks = createServiceClient(WebhooksService, { target: targets.webhooks, ...common });
-  const all = [returns, commerce, dispositions, destinations, fraud, carts, webhooks];
+  const { commerce, ...others } = RPC_SERVICES;
+  const connect = <S extends DescService>(service: S, target: string) =>
+    createServiceClient(service, { target, ...common });
+  const clients = {
+    ...forServices((name) => connect(others[name], targets[name])),
+    commerce: connect(commerce, targets.returns),
+  };
+  const all = Object.values(clients);
   return {
-    services: {
-      returns: returns.client,
-      commerce: commerce.client,
-      dispositions: dispositions.client,
-      destinations: destinations.client,
-      fraud: fraud.client,
-      carts: carts.client,
-      webhooks: webhooks.client,
-    },
+    services: Object.fromEntries(
+      Object.entries(clients).map(([name, { client }]) => [name, client]),
+    ) as unknown as Services,
     async connected(withinMs) {
       await Promise.all(all.map((client) => client.connected(withinMs)));
     },

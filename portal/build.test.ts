@@ -24,7 +24,7 @@ beforeAll(() => {
     env: { ...process.env, NODE_OPTIONS: '' },
   });
   manifest = JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8'));
-}, 120_000);
+});
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The chunks that a browser loads for these: themselves, and what they import at once. */

@@ -11,7 +11,8 @@ const SOURCES = [
   'portal/public',
   'portal/index.html',
   'portal/vite.config.ts',
-  'proto/gen/rms/portal',
+  'proto/gen/rms',
+  'gateway/portal/methods.ts',
   'package-lock.json',
 ];
 

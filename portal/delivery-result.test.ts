@@ -5,9 +5,9 @@ import {
   errorForPartners,
   NOT_ALLOWED,
 } from '../services/platform/outbound/failure.ts';
-import { Deadline } from '../services/webhooks/sender/deadline.ts';
+import { Deadline } from '../services/webhooks/sender/pool.ts';
 import { adviceOf, answerText } from './src/pages/deliveries/advice.ts';
-import { isSuccess, resultText } from './src/pages/deliveries/result.ts';
+import { isSuccess, resultText } from './src/pages/deliveries/delivery.ts';
 
 const LATE = 'no complete answer within 15000 ms';
 const UNKNOWN =

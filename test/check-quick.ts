@@ -9,9 +9,7 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
   {
     changed: /^services\/contract\/|^docs\/(?:changelog\.md$|openapi\/)/,
     tests: [
-      'services/contract/openapi/changelog-lock.test.ts',
       'services/contract/openapi/document.test.ts',
-      'services/contract/openapi/schemas.test.ts',
       'services/contract/examples/examples.test.ts',
       'test/docs/openapi.test.ts',
       'services/contract/topics/topics.test.ts',
@@ -20,7 +18,7 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
   {
     changed: /^services\/(?:returns\/fields\.ts$|contract\/details\/)/,
     tests: [
-      'services/returns/fields.test.ts',
+      'services/returns/return.test.ts',
       'services/contract/details/return-details.test.ts',
       'services/returns/store/details-size.test.ts',
       'services/returns/submit/submit.test.ts',
@@ -36,10 +34,9 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
       'gateway/mcp/catalogue.test.ts',
       'gateway/mcp/docs/docs.test.ts',
       'gateway/mcp/tools.test.ts',
-      'gateway/mcp/weight.test.ts',
+      'gateway/mcp/schema/weight.test.ts',
       'gateway/mcp/clients.test.ts',
-      'gateway/doors/doors.test.ts',
-      'gateway/portal/access.test.ts',
+      'gateway/portal/methods.test.ts',
     ],
   },
   {
@@ -47,7 +44,7 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
     tests: [
       'gateway/portal/webhooks.test.ts',
       'services/webhooks/service.test.ts',
-      'services/webhooks/fan-out/without-customer.test.ts',
+      'services/webhooks/fan-out/redact.test.ts',
     ],
   },
   {
@@ -57,10 +54,26 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
   {
     changed: /^proto\/rms\//,
     tests: [
-      'services/platform/grpc/callers.test.ts',
-      'services/returns/tenancy.test.ts',
+      'services/platform/rpc/authorization.test.ts',
+      'test/journeys/tenancy.test.ts',
       'test/docs/idempotency-keys.test.ts',
     ],
+  },
+];
+
+/** Suites that this command never runs, and the changes that they test. */
+const SUITES: readonly { readonly changed: RegExp; readonly suite: string }[] = [
+  { changed: /^(?:portal|gateway\/(?:portal|oauth|mcp|docs))\//, suite: 'test:mcp' },
+  { changed: /^services\/platform\/(?:kafka|bus|consumer|outbox)\//, suite: 'test:kafka' },
+  {
+    changed: /^deploy\/|^skaffold|Dockerfile|^docs\/(?:deploy|configuration)/,
+    suite: 'test:deploy',
+  },
+  { changed: /^gateway\/(?:http|auth|rest|tenancy)\//, suite: 'test:security' },
+  {
+    changed:
+      /^services\/(?:platform\/(?:outbox|leases|postgres)|webhooks\/delivery|returns\/processing)\//,
+    suite: 'test:faults',
   },
 ];
 
@@ -76,17 +89,17 @@ if (changed.length === 0) {
   process.stdout.write(`no file differs from ${since}\n`);
   process.exit();
 }
-const code = changed.filter((file) => file.endsWith('.ts') && !file.startsWith('proto/gen/'));
-const beside = code
-  .map((file) => (file.endsWith('.test.ts') ? file : file.replace(/\.ts$/, '.test.ts')))
-  // The suites under test/ need brokers, browsers or minutes.
-  .filter((file) => existsSync(file) && /^(services|gateway|deploy)\//.test(file));
+const code = changed.filter((file) => /\.tsx?$/.test(file) && !file.startsWith('proto/gen/'));
+const testOf = (file: string) =>
+  file.endsWith('.test.ts') ? file : file.replace(/\.tsx?$/, '.test.ts');
+const hasTest = (file: string) => existsSync(testOf(file)) && !testOf(file).startsWith('test/');
+// The suites under test/ need brokers, browsers or minutes.
+const beside = code.filter(hasTest).map(testOf);
+const ofThePage = code.some((file) => file.startsWith('portal/')) ? ['portal/'] : [];
 const further = FURTHER.filter((one) => changed.some((file) => one.changed.test(file)));
-const tests = new Set([...beside, ...further.flatMap((one) => one.tests)]);
+const tests = new Set([...beside, ...ofThePage, ...further.flatMap((one) => one.tests)]);
 
 run('lint', 'biome', ['check', '--no-errors-on-unmatched', ...changed]);
-run('words', 'node', ['test/lint/words.ts', ...changed]);
-run('import depth', 'node', ['test/lint/import-depth.ts']);
 if (changed.some((file) => file.startsWith('proto/rms/'))) {
   run('lint of protos', 'buf', ['lint']);
   run('protos only grow', 'npm', ['run', '--silent', 'breaking']);
@@ -96,9 +109,19 @@ run('types', 'tsc', [
   '--tsBuildInfoFile',
   'node_modules/.cache/quick.tsbuildinfo',
 ]);
+if (ofThePage.length > 0) run('types of the page', 'tsc', ['-p', 'portal']);
 if (tests.size > 0) run('tests', 'npm', ['test', '--', ...tests, ...jest]);
+
+const untested = code.filter((file) => !hasTest(file) && !file.startsWith('portal/'));
+const suites = SUITES.filter((one) => changed.some((file) => one.changed.test(file)));
 process.stdout.write(
-  `\n${changed.length} changed files, ${tests.size} test files: all passed. \`npm run check\` runs the others.\n`,
+  [
+    '',
+    `${changed.length} changed files; passed: ${[...tests].join(', ') || 'lint and types only'}`,
+    ...(untested.length > 0 ? [`no test of the same name: ${untested.join(', ')}`] : []),
+    `not run: npm test (the rest)${suites.map((one) => `, npm run ${one.suite}`).join('')}`,
+    '',
+  ].join('\n'),
 );
 
 function run(what: string, command: string, args: readonly string[]): void {

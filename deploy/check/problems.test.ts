@@ -1,13 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
+import { forTargets } from '../../services/platform/services.ts';
 import { problemsIn } from './problems.ts';
 import type { Manifest } from './render.ts';
 
-const TARGETS = Object.fromEntries(
-  ['RETURNS', 'DISPOSITIONS', 'DESTINATIONS', 'FRAUD', 'CARTS', 'WEBHOOKS'].map((name) => [
-    `${name}_TARGET`,
-    'dns:///one:8080',
-  ]),
-);
+const TARGETS = forTargets(() => 'dns:///one:8080');
 
 function object(kind: string, name: string, content: object): Manifest {
   return { kind, metadata: { name, labels: {}, annotations: {} }, ...content };
@@ -103,12 +99,6 @@ describe('the check before production', () => {
       'Deployment gateway: RETURN_TARGET: no process reads it',
       'Secret database: gatway: no process reads it',
       'Secret more: WEBHOOK_KEYRING: no process reads it',
-    ]);
-  });
-
-  test('says what replaces the keys of earlier releases', async () => {
-    expect(await problemsIn([gateway({}), map({ 'trusted-proxies': 'none' })])).toEqual([
-      'ConfigMap gateway: trusted-proxies: the key is now TRUSTED_PROXIES',
     ]);
   });
 

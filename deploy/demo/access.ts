@@ -1,11 +1,8 @@
 import type pg from 'pg';
-import { connectServices } from '../../gateway/services.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { createPool } from '../../services/platform/postgres.ts';
-import {
-  createEmbeddedCommerce,
-  type EmbeddedCommerce,
-} from '../../services/returns/commerce/embedded.ts';
+import { connectServices, targetsOf } from '../../gateway/services.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../../services/commerce/embedded.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
+import { staticIdentity } from '../../services/platform/security/identity.ts';
 import type { Clients } from '../local/clients.ts';
 import type { DemoConfig } from './config.ts';
 
@@ -19,14 +16,7 @@ export interface Access {
 /** Opens the connections at first use, so the system may start later. */
 export function openAccess(config: DemoConfig): Access {
   const { services } = connectServices(
-    {
-      returns: config.RETURNS_TARGET,
-      dispositions: config.DISPOSITIONS_TARGET,
-      destinations: config.DESTINATIONS_TARGET,
-      fraud: config.FRAUD_TARGET,
-      carts: config.CARTS_TARGET,
-      webhooks: config.WEBHOOKS_TARGET,
-    },
+    targetsOf(config),
     // The token without a caller's name is allowed to make every call.
     { identity: staticIdentity(config.SERVICE_TOKEN) },
   );

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { listShops } from '../../gateway/tenancy/shops.ts';
-import { loadConfig } from '../../services/platform/config.ts';
-import { runCommand } from '../../services/platform/run-command.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import { runCommand } from '../../services/platform/process/run-command.ts';
 import { LOCAL_ACTOR } from '../local/clients.ts';
 import { freshSerial, makeFixture } from '../local/demo/fixtures.ts';
 import { openAccess } from './access.ts';

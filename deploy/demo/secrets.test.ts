@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { parseKey } from '../../gateway/auth/key-format.ts';
-import { demoSecret } from './secrets.ts';
+import { demoSecret } from './config.ts';
 
 describe('the secrets of the demo', () => {
   test('are valid API keys, and the same at each call', () => {

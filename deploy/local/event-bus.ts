@@ -3,9 +3,9 @@ import { fromBinary, toJson } from '@bufbuild/protobuf';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { type EventBus, eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
-import { createKafkaBus } from '../../services/platform/bus/kafka.ts';
-import { busShape, loadConfig } from '../../services/platform/config.ts';
-import { createLogger } from '../../services/platform/log.ts';
+import { createKafkaBus } from '../../services/platform/kafka/kafka.ts';
+import { busShape, loadConfig } from '../../services/platform/process/config.ts';
+import { createLogger } from '../../services/platform/telemetry/log.ts';
 import { startKafka } from './kafka/start.ts';
 import type { Plan, Stopper } from './plan.ts';
 

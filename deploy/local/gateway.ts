@@ -1,13 +1,14 @@
 import { type GatewayConfig, gatewayShape } from '../../gateway/config.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import { type RunningGateway, startGateway } from '../../gateway/start.ts';
-import { loadConfig } from '../../services/platform/config.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import { REFERENCE_CLIENT_ID } from './demo/apps.ts';
 import type { LocalBus } from './event-bus.ts';
-import { REFERENCE_CLIENT_ID, SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
+import { SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
 import type { MailCatcher } from './mails.ts';
 import { eventKeyringOf, oauthKeyringOf, signInSecretOf } from './memory.ts';
 import type { Plan } from './plan.ts';
-import type { Database } from './postgres/database.ts';
+import type { Database } from './postgres/start.ts';
 import type { LocalServices } from './services.ts';
 
 /** More than trials and tests send from the one IP address of this machine. */
@@ -25,8 +26,11 @@ const LIMITS = {
   RESUME_PER_HOUR: HIGH_LIMIT,
   SIGN_IN_PAGES_PER_HOUR: HIGH_LIMIT,
   JWKS_PER_HOUR: HIGH_LIMIT,
+  PARTNER_AUTHORIZE_PER_HOUR: HIGH_LIMIT,
+  PARTNER_TOKEN_PER_HOUR: HIGH_LIMIT,
   PORTAL_SIGN_IN_PER_HOUR: HIGH_LIMIT,
   PORTAL_CALLBACK_PER_HOUR: HIGH_LIMIT,
+  PORTAL_INVITATION_PER_HOUR: HIGH_LIMIT,
   PORTAL_CALLS_PER_MINUTE: HIGH_LIMIT,
   MCP_REQUESTS_PER_MINUTE: HIGH_LIMIT,
   MCP_REFUSED_PER_MINUTE: HIGH_LIMIT,
@@ -96,13 +100,7 @@ function settingsOf(plan: Plan, { database, services, mails }: Backend): Gateway
     TRUSTED_PROXIES: '127.0.0.1/32',
     // A browser keeps idle connections, which would delay the stop.
     SHUTDOWN_IDLE_MS: '0',
-    PARTNER_ISSUER: plan.authUrl,
-    PARTNER_JWKS_URL: plan.jwksUrl,
-    // The bundled identity provider links its accounts to members. Another issuer may not.
-    ...(!plan.externalSystems.oidcIssuer && {
-      PARTNER_USER_CLAIM: 'sub',
-      DOCS_OAUTH_CLIENT_ID: REFERENCE_CLIENT_ID,
-    }),
+    ...(plan.options.demo && { DOCS_OAUTH_CLIENT_ID: REFERENCE_CLIENT_ID }),
     OAUTH_KEYRING: oauthKeyringOf(plan.memory),
     ...signInOf(plan),
     ...mailOf(plan, mails),
@@ -158,7 +156,7 @@ function signInOf(plan: Plan): Record<string, string> {
   const client = oidcIssuer === undefined ? own : oidcClient;
   if (!client) return {};
   return {
-    SIGN_IN_ISSUER: plan.authUrl,
+    SIGN_IN_ISSUER: plan.identityUrl,
     SIGN_IN_CLIENT_ID: client.clientId,
     SIGN_IN_CLIENT_SECRET: client.clientSecret,
   };

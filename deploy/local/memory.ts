@@ -3,7 +3,8 @@ import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { exportJWK, generateKeyPair } from 'jose';
 import { z } from 'zod';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
+import { PROCESS_NAMES, SERVICE_NAMES } from '../../services/platform/services.ts';
 import { freePorts } from './free-ports.ts';
 
 /** The ports of the stack that stay the same after a restart. */
@@ -14,22 +15,11 @@ export const PORT_NAMES = [
   'sink',
   'postgres',
   'kafka',
-  'returns',
-  'dispositions',
-  'destinations',
-  'fraud',
-  'carts',
-  'webhooks',
+  ...SERVICE_NAMES,
   'deprecated',
   'sunset',
   'expired',
-  'gateway-metrics',
-  'returns-metrics',
-  'dispositions-metrics',
-  'destinations-metrics',
-  'fraud-metrics',
-  'carts-metrics',
-  'webhooks-metrics',
+  ...PROCESS_NAMES.map((name) => `${name}-metrics` as const),
 ] as const;
 
 export type PortName = (typeof PORT_NAMES)[number];

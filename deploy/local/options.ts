@@ -6,7 +6,8 @@ import {
   loadConfig,
   postgresUrl,
   processShape,
-} from '../../services/platform/config.ts';
+} from '../../services/platform/process/config.ts';
+import { returnsShape } from '../../services/returns/config.ts';
 
 /** The options of `npm start`. */
 export interface StartOptions {
@@ -30,8 +31,12 @@ export interface ExternalSystems {
   readonly kafkaBrokers: readonly string[];
   /** An OpenID issuer to use instead of the bundled identity provider. */
   readonly oidcIssuer: string | undefined;
-  /** The gateway's client at that issuer; without it assistants cannot sign in. */
+  /** The gateway's client at that issuer; without it nobody can sign in. */
   readonly oidcClient: { readonly clientId: string; readonly clientSecret: string } | undefined;
+  /** The app that merchants install at Shopify; without it no shop can be connected there. */
+  readonly shopifyApp: Partial<
+    Pick<NodeJS.ProcessEnv, 'SHOPIFY_CLIENT_ID' | 'SHOPIFY_CLIENT_SECRET'>
+  >;
   readonly logLevel: string;
 }
 
@@ -76,21 +81,25 @@ export function readExternalSystems(): ExternalSystems {
     KAFKA_BROKERS: list.default([]).describe('Brokers to use with --kafka'),
     OIDC_ISSUER: httpUrl
       .optional()
-      .describe('Where partners sign in, instead of the bundled identity'),
+      .describe('Where people sign in, instead of the bundled identity provider'),
     OIDC_CLIENT_ID: z
       .string()
       .min(1)
       .optional()
       .describe('Client id of the gateway at that issuer'),
     OIDC_CLIENT_SECRET: z.string().min(1).optional().describe('Its secret'),
+    SHOPIFY_CLIENT_ID: returnsShape.SHOPIFY_CLIENT_ID,
+    SHOPIFY_CLIENT_SECRET: returnsShape.SHOPIFY_CLIENT_SECRET,
     LOG_LEVEL: processShape.LOG_LEVEL.unwrap().default('warn'),
   });
+  const { SHOPIFY_CLIENT_ID: id, SHOPIFY_CLIENT_SECRET: secret } = env;
   const { OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = env;
   return {
     databaseUrl: env.DATABASE_URL,
     kafkaBrokers: env.KAFKA_BROKERS,
     oidcIssuer: env.OIDC_ISSUER,
     oidcClient: clientId && clientSecret ? { clientId, clientSecret } : undefined,
+    shopifyApp: id && secret ? { SHOPIFY_CLIENT_ID: id, SHOPIFY_CLIENT_SECRET: secret } : {},
     logLevel: env.LOG_LEVEL,
   };
 }

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { partnerIssuer } from '../../gateway/oauth/partners/address.ts';
 import { isFree } from './free-ports.ts';
-import { jwksUrlOf } from './identity/external-issuer.ts';
 import { type Memory, type MemoryFile, openMemory } from './memory.ts';
 import type { ExternalSystems, StartOptions } from './options.ts';
 
@@ -14,9 +14,10 @@ export interface Plan {
   readonly memory: MemoryFile;
   readonly ports: Memory['ports'];
   readonly baseUrl: string;
+  /** The authorization server of partners' apps: the gateway's own. */
   readonly authUrl: string;
-  /** URL of the keys of `authUrl`. */
-  readonly jwksUrl: string;
+  /** The identity provider where people sign in. */
+  readonly identityUrl: string;
   readonly startedAt: Date;
   /** The date of the version calendar when the stack starts. */
   readonly today: Date;
@@ -34,7 +35,7 @@ export async function openFolder(data: string | undefined): Promise<Stopper & { 
   return { path, stop: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** @throws Error when a stack runs on the data of the folder, or the external issuer cannot be used. */
+/** @throws Error when a stack runs on the data of the folder. */
 export async function planOf(
   options: StartOptions,
   externalSystems: ExternalSystems,
@@ -47,17 +48,16 @@ export async function planOf(
   if (!(await isFree(ports.control))) {
     throw new Error(`a stack is running already on the data in ${folder}: stop it first`);
   }
-  const { oidcIssuer } = externalSystems;
-  const authUrl = oidcIssuer ?? `http://127.0.0.1:${ports.identity}`;
+  const baseUrl = `http://127.0.0.1:${ports.gateway}`;
   return {
     options,
     externalSystems,
     folder,
     memory,
     ports,
-    baseUrl: `http://127.0.0.1:${ports.gateway}`,
-    authUrl,
-    jwksUrl: oidcIssuer ? await jwksUrlOf(authUrl) : `${authUrl}/jwks`,
+    baseUrl,
+    authUrl: partnerIssuer(baseUrl),
+    identityUrl: externalSystems.oidcIssuer ?? `http://127.0.0.1:${ports.identity}`,
     startedAt,
     today: options.calendar ?? startedAt,
   };

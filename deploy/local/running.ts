@@ -1,17 +1,14 @@
 import type pg from 'pg';
 import { connectServices, type Services } from '../../gateway/services.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { createPool } from '../../services/platform/postgres.ts';
-import {
-  createEmbeddedCommerce,
-  type EmbeddedCommerce,
-} from '../../services/returns/commerce/embedded.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../../services/commerce/embedded.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
+import { staticIdentity } from '../../services/platform/security/identity.ts';
 import type { SeededShop } from './demo/shops.ts';
 import type { LocalBus } from './event-bus.ts';
 import type { LocalGateway } from './gateway.ts';
 import type { MailCatcher } from './mails.ts';
 import type { Plan, Stopper } from './plan.ts';
-import type { Database } from './postgres/database.ts';
+import type { Database } from './postgres/start.ts';
 import type { LocalServices } from './services.ts';
 
 /** The started parts of a stack. */

@@ -1,22 +1,27 @@
 import { cartsShape } from '../../services/carts/config.ts';
-import { startCarts } from '../../services/carts/start.ts';
+import { startCarts } from '../../services/carts/service.ts';
 import { destinationsShape } from '../../services/destinations/config.ts';
-import { startDestinations } from '../../services/destinations/start.ts';
+import { startDestinations } from '../../services/destinations/service.ts';
 import { dispositionsShape } from '../../services/dispositions/config.ts';
-import { startDispositions } from '../../services/dispositions/start.ts';
+import { startDispositions } from '../../services/dispositions/service.ts';
 import { fraudShape } from '../../services/fraud/config.ts';
-import { startFraud } from '../../services/fraud/start.ts';
-import { loadConfig } from '../../services/platform/config.ts';
-import type { RunningService } from '../../services/platform/service.ts';
+import { startFraud } from '../../services/fraud/service.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import type { RunningService } from '../../services/platform/process/service.ts';
+import {
+  forServices,
+  forTargets,
+  SERVICE_NAMES,
+  type ServiceName,
+} from '../../services/platform/services.ts';
 import { returnsShape } from '../../services/returns/config.ts';
 import { startReturns } from '../../services/returns/start.ts';
 import { webhooksShape } from '../../services/webhooks/config.ts';
 import { type RunningWebhooks, startWebhooks } from '../../services/webhooks/start.ts';
-import { SERVICE_NAMES, type ServiceName } from './clients.ts';
 import type { LocalBus } from './event-bus.ts';
 import { eventKeyringOf } from './memory.ts';
 import type { Plan, Stopper } from './plan.ts';
-import type { Database } from './postgres/database.ts';
+import type { Database } from './postgres/start.ts';
 
 export interface LocalServices extends Stopper {
   readonly targets: Readonly<Record<ServiceName, string>>;
@@ -30,7 +35,7 @@ export interface LocalServices extends Stopper {
 
 /** The settings in which all services of the stack differ from a deployment. */
 const COMMON = {
-  // Seven pools share one small PostgreSQL.
+  // The pools of all processes share one small PostgreSQL.
   DATABASE_POOL_MAX: '5',
   // High, because test programs may send hundreds of concurrent calls; public requests are bounded by the gateway.
   MAX_CALLS_IN_FLIGHT: '2000',
@@ -45,7 +50,7 @@ interface Backend {
 }
 
 /**
- * Starts the six services in this process, each on its own port.
+ * Starts all services in this process, each on its own port.
  *
  * @throws the error of the first service that cannot start; the others are stopped again.
  */
@@ -88,9 +93,8 @@ export async function startServices(plan: Plan, backend: Backend): Promise<Local
   };
 }
 
-function targetsOf({ ports }: Plan): Record<ServiceName, string> {
-  const target = (name: ServiceName) => [name, `127.0.0.1:${ports[name]}`];
-  return Object.fromEntries(SERVICE_NAMES.map(target)) as Record<ServiceName, string>;
+function targetsOf({ ports }: Plan): Readonly<Record<ServiceName, string>> {
+  return forServices((name) => `127.0.0.1:${ports[name]}`);
 }
 
 /** How each service is started. */
@@ -100,10 +104,10 @@ function startersOf(
   onWebhooks: (started: RunningWebhooks) => void,
 ): Record<ServiceName, () => Promise<RunningService>> {
   const { ports } = plan;
-  const targets = Object.entries(targetsOf(plan));
+  const targets = targetsOf(plan);
   const shared = {
     ...COMMON,
-    ...Object.fromEntries(targets.map(([name, at]) => [`${name.toUpperCase()}_TARGET`, at])),
+    ...forTargets((name) => targets[name]),
     EVENT_KEYRING: eventKeyringOf(plan.memory),
     SERVICE_TOKEN: plan.memory.memory.serviceToken,
     LOG_LEVEL: plan.externalSystems.logLevel,
@@ -123,6 +127,7 @@ function startersOf(
         ...env('returns'),
         COMMERCE_KEYRING: plan.memory.memory.keyring,
         COMMERCE_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+        ...plan.externalSystems.shopifyApp,
       });
       return startReturns({ ...settings, stackPorts: () => stackPorts, bus });
     },

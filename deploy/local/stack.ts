@@ -1,8 +1,11 @@
+import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { isPortalStale } from '../../portal/build.ts';
 import type { ExternalSystems, StartOptions } from './options.ts';
 import { openFolder, planOf, type Stopper } from './plan.ts';
-import { ensurePortal } from './portal.ts';
-import { startDatabase } from './postgres/database.ts';
+import { startDatabase } from './postgres/start.ts';
 import { requireNoRunningStack } from './stack-file.ts';
 import { step } from './step.ts';
 
@@ -56,5 +59,20 @@ function withAdvice(error: unknown, { port, data }: StartOptions): unknown {
   const advice = taken === port ? ', or name another with --port' : kept;
   return new Error(`port ${taken} is in use: stop the process that uses it${advice}`, {
     cause: error,
+  });
+}
+
+const BUILD = fileURLToPath(new URL('../../portal/build.ts', import.meta.url));
+
+/**
+ * Builds the page of the portal when it is missing or older than its sources. A process of its own builds it, so that
+ * this one does not keep the builder in memory.
+ *
+ * @throws Error with the builder's output.
+ */
+async function ensurePortal(): Promise<void> {
+  if (!isPortalStale()) return;
+  await step('Page of the portal', async () => {
+    await promisify(execFile)(process.execPath, [BUILD]);
   });
 }

@@ -11,7 +11,7 @@ const { readExternalSystems, readOptions } = await import('./options.ts');
 const options = readOptions(process.argv);
 
 const [{ runMain }, { startStack }] = await Promise.all([
-  import('../../services/platform/run-main.ts'),
+  import('../../services/platform/process/run-main.ts'),
   import('./stack.ts'),
 ]);
 await runMain('npm start', async () => startStack(options, readExternalSystems()), {

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { invalidField } from '../../services/platform/errors.ts';
+import { invalidField } from '../../services/platform/values/errors.ts';
 import type { Author } from '../tenancy/audit.ts';
 import { type EndedGrant, type EndedList, listEndedGrants } from '../tenancy/ended-access.ts';
 import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';

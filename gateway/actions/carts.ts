@@ -1,6 +1,6 @@
 import type { Cart } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
-import { numberOf } from '../../services/contract/exact-json.ts';
 import type { CartBody, CartEntryValue } from '../../services/contract/resources/cart.ts';
+import { numberOf } from '../../services/contract/validate/exact-json.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /**

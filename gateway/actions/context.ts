@@ -1,14 +1,17 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return, SubmitterSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { Services } from '../services.ts';
 import type { FieldChange } from '../tenancy/field-change.ts';
+import type { Access } from './access.ts';
 
-/** The shop and the actor of a read. `read-returns.ts` sends reads with an equal reader together, as one call. */
+/** The shop and the actor of a read. `createReturnReader` sends reads with an equal reader together, as one call. */
 export interface Reader {
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
+  /** If present, only returns with this submitter are found. Such a read is sent alone. */
+  readonly submitter?: MessageInitShape<typeof SubmitterSchema> | undefined;
 }
 
 /**
@@ -25,6 +28,8 @@ export interface ActionContext {
   readonly actor: MessageInitShape<typeof ActorSchema>;
   /** An action calls this with the fields that it changed, for the audit log. Absent when nobody logs the changes. */
   readonly noteChanges?: (changes: readonly FieldChange[]) => void;
+  /** What a key or an app reaches in the shop. Absent for people and assistants, whose rights were checked. */
+  readonly access?: Access;
 }
 
 /** Collects the changes that the actions of one call note. */

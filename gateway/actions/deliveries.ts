@@ -6,8 +6,8 @@ import {
   type ListDeliveriesResponse,
   type RetryDeliveriesResponse,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import type { DeliveriesQuery } from '../../services/contract/resources/deliveries-query.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import type { DeliveriesQuery } from '../../services/contract/resources/delivery.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 const STATE = enumText(DeliveryStateSchema);

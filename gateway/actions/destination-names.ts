@@ -1,4 +1,4 @@
-import { isUnavailable } from '../../services/platform/errors.ts';
+import { isUnavailable } from '../../services/platform/values/errors.ts';
 import { createBoundedCache } from '../auth/bounded-cache.ts';
 import type { ActionContext } from './context.ts';
 import { listDestinations } from './destinations.ts';

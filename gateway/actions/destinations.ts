@@ -1,12 +1,14 @@
 import type { Message } from '@bufbuild/protobuf';
 import {
+  type CreateDestinationResponse,
   type Destination,
   DestinationType,
   DestinationTypeSchema,
+  type UpdateDestinationResponse,
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import type { Address } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Address } from '../../proto/gen/rms/returns/v1/address_pb.ts';
 import type { DestinationBody } from '../../services/contract/resources/destination.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
@@ -45,7 +47,7 @@ export async function createDestination(
   { name, type, enabled, address }: DestinationBody,
   idempotencyKey: string,
 ): Promise<Destination> {
-  const { destination } = await context.services.destinations.createDestination({
+  const response = await context.services.destinations.createDestination({
     ...callerOf(context),
     idempotencyKey,
     name,
@@ -53,8 +55,8 @@ export async function createDestination(
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),
   });
-  noteFields(context, { to: destination });
-  return sent(destination, 'destination');
+  noteDestination(context, response);
+  return sent(response.destination, 'destination');
 }
 
 /** Changes a destination. Absent fields are not changed. An address replaces the whole stored address. */
@@ -65,7 +67,7 @@ export async function updateDestination(
   idempotencyKey = '',
 ): Promise<Destination> {
   const { name, type, enabled, address } = body;
-  const { destination, previous } = await context.services.destinations.updateDestination({
+  const response = await context.services.destinations.updateDestination({
     ...callerOf(context),
     destinationId,
     idempotencyKey,
@@ -74,18 +76,22 @@ export async function updateDestination(
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),
   });
-  if (previous) noteFields(context, { from: previous, to: destination });
-  return sent(destination, 'destination');
+  noteDestination(context, response);
+  return sent(response.destination, 'destination');
 }
 
 /**
- * Notes the changed fields for the audit log. The log gets no recipient and no phone number, because they are personal
- * data.
+ * Notes the changed fields for the audit log; none for an update that changed nothing. The log gets no recipient and no
+ * phone number, because they are personal data.
  */
-function noteFields(
+export function noteDestination(
   { noteChanges }: ActionContext,
-  { from, to }: { readonly from?: Destination | undefined; readonly to?: Destination | undefined },
+  response: CreateDestinationResponse | UpdateDestinationResponse,
 ): void {
+  const to = response.destination;
+  const isUpdate = response.$typeName === 'rms.destinations.v1.UpdateDestinationResponse';
+  const from = isUpdate ? response.previous : undefined;
+  if (isUpdate && !from) return;
   const both = (read: (one: Destination) => string) =>
     [from && read(from), to && read(to)] as const;
   noteChanges?.(
@@ -106,7 +112,8 @@ function placeOf({ address }: Destination): string {
     .join(', ');
 }
 
-function addressOf(address: AddressBody): FieldsOf<Address> {
+/** Converts the address in a body. Absent parts are empty. */
+export function addressOf(address: AddressBody): FieldsOf<Address> {
   return {
     name: address.name ?? '',
     company: address.company ?? '',

@@ -7,9 +7,9 @@ import {
   DispositionOutcome,
   DispositionOutcomeSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { AssessBody } from '../../services/contract/resources/disposition.ts';
-import type { GradeBody } from '../../services/contract/resources/grading.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import type { AssessBody, GradeBody } from '../../services/contract/resources/inspection.ts';
+import { deadline } from '../../services/platform/process/deadlines.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import { type ActionContext, callerOf } from './context.ts';
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
@@ -18,7 +18,7 @@ const OUTCOME = enumText(DispositionOutcomeSchema);
  * Deadline of a call. Longer than for other calls, because thirty notes of full length pass through two services.
  * Milliseconds.
  */
-const TIMEOUT_MS = 20_000;
+export const INSPECTION_TIMEOUT_MS = deadline(20_000);
 
 /** Records the dispositions of 1 to 30 line items, all or none. Returns them in the order of the request. */
 export async function assessDispositions(
@@ -30,7 +30,9 @@ export async function assessDispositions(
   // Notes may have megabytes, so they are copied from the request. A repeat with a key may show a later assessment with
   // another note, so then the service returns the notes.
   const request = { ...callerOf(context), items, withoutNotes: true, idempotencyKey };
-  const recorded = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
+  const recorded = await context.services.dispositions.assess(request, {
+    timeoutMs: INSPECTION_TIMEOUT_MS,
+  });
   if (recorded.hasNotes) return recorded.items;
   const itemsById = new Map(items.map((item) => [item.lineItemId, item]));
   return recorded.items.map((record) => withNote(record, itemsById.get(record.lineItemId)?.note));
@@ -73,7 +75,9 @@ export async function gradeItems(
     ...(typeof item.category_parent === 'string' && { categoryParent: item.category_parent }),
   }));
   const request = { ...callerOf(context), items, idempotencyKey };
-  return (await context.services.dispositions.gradeItems(request, { timeoutMs: TIMEOUT_MS })).items;
+  return (
+    await context.services.dispositions.gradeItems(request, { timeoutMs: INSPECTION_TIMEOUT_MS })
+  ).items;
 }
 
 function withNote(record: DispositionRecord, note: string | undefined): DispositionRecord {
@@ -82,9 +86,10 @@ function withNote(record: DispositionRecord, note: string | undefined): Disposit
 }
 
 function inputOf(item: AssessBody['items'][number]) {
-  const { disposition_outcome } = item;
+  const { disposition_outcome, quantity } = item;
   return {
     ...findingOf(item),
+    ...(typeof quantity === 'number' && { quantity }),
     outcome: disposition_outcome
       ? OUTCOME.fromText(disposition_outcome)
       : DispositionOutcome.UNSPECIFIED,

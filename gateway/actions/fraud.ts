@@ -1,4 +1,8 @@
-import type { Category, Report } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import type {
+  Category,
+  CreateReportResponse,
+  Report,
+} from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import type { FraudReportBody } from '../../services/contract/resources/fraud-report.ts';
 import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
@@ -10,15 +14,23 @@ export async function createFraudReport(
   { category, comment }: FraudReportBody,
   idempotencyKey = '',
 ): Promise<Report> {
-  const { report } = await context.services.fraud.createReport({
+  const response = await context.services.fraud.createReport({
     ...callerOf(context),
     returnId,
     idempotencyKey,
     ...(category && { category }),
     ...(comment && comment.trim() !== '' && { comment }),
   });
-  context.noteChanges?.(changesOf({ category: [undefined, report?.category] }));
-  return sent(report, 'report');
+  noteFraudReport(context, response);
+  return sent(response.report, 'report');
+}
+
+/** Notes the category for the audit log. The comment may name anybody. */
+export function noteFraudReport(
+  { noteChanges }: ActionContext,
+  { report }: CreateReportResponse,
+): void {
+  noteChanges?.(changesOf({ category: [undefined, report?.category] }));
 }
 
 /** Returns the fraud report of a return. Rejects with NOT_FOUND when the return does not exist or has no report. */

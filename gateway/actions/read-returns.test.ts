@@ -4,11 +4,12 @@ import { describe, expect, test } from '@jest/globals';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return, ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { forCaller } from '../../services/platform/caller.ts';
+import { deadline } from '../../services/platform/process/deadlines.ts';
+import { forCaller } from '../../services/platform/rpc/caller.ts';
 import { until } from '../../test/kit/until.ts';
 import type { Services } from '../services.ts';
 import type { Reader } from './context.ts';
-import { createReturnReader } from './read-returns.ts';
+import { createReturnReader } from './returns.ts';
 
 const KEY: Reader = { shopId: 1n, actor: { kind: Actor_Kind.API_KEY, id: 'k1', name: 'Key' } };
 const ABSENT = 404n;
@@ -115,7 +116,7 @@ describe('reading returns', () => {
       const read = reads(client);
       expect(await Promise.all([read(7n), read(8n)])).toEqual([7n, 8n]);
       expect(alone.map(({ id }) => id)).toEqual([7n, 8n]);
-      for (const { timeoutMs } of alone) expect(timeoutMs).toBeLessThan(5_000);
+      for (const { timeoutMs } of alone) expect(timeoutMs).toBeLessThan(deadline(5_000));
     },
   );
 

@@ -1,5 +1,8 @@
-import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { reasonOf } from '../../services/platform/values/errors.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
+import { findReturn } from './returns.ts';
 
 /** Which return to flag or unflag, and why. */
 export interface ReviewInput {
@@ -33,6 +36,29 @@ export async function cancelReturn(
   const { returnId, reason = '', idempotencyKey = '' } = o;
   const request = { ...callerOf(context), returnId, reason, idempotencyKey };
   return sent((await context.services.returns.cancelReturn(request)).return, 'return');
+}
+
+/**
+ * Cancels a return for a caller that cannot know its state, as {@link cancelReturn} does. A return that is cancelled
+ * already stays as it is, and is returned.
+ *
+ * Rejects with RETURN_NOT_FOUND for a return that the caller does not reach, and with STATE_FORBIDS for one that can no
+ * longer be cancelled.
+ */
+export async function ensureCancelled(
+  context: ActionContext,
+  o: Parameters<typeof cancelReturn>[1],
+): Promise<Return> {
+  const selector = { case: 'returnId', value: o.returnId } as const;
+  await findReturn(context, selector);
+  try {
+    return await cancelReturn(context, o);
+  } catch (error) {
+    if (reasonOf(error) !== ErrorReason.STATE_FORBIDS) throw error;
+    const current = await findReturn(context, selector);
+    if (current.state !== ReturnState.CANCELLED) throw error;
+    return current;
+  }
 }
 
 function requestOf(context: ActionContext, input: ReviewInput) {

@@ -1,24 +1,16 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { LabelStatusSchema, ReturnStateSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
-  LabelStatusSchema,
-  OutcomeSchema,
-  ReturnStateSchema,
-} from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import {
+  SearchReturnsRequest_Archived as Archived,
   type SearchReturnsResponse,
   SearchReturnsRequest_Sort as Sort,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type {
-  LABEL_STATUSES,
-  RETURN_OUTCOMES,
-  RETURN_STATES,
-} from '../../services/contract/vocabulary.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import type { ReturnsListQuery } from '../../services/contract/resources/return-list.ts';
+import type { RETURN_STATES } from '../../services/contract/vocabulary.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import { type ActionContext, callerOf } from './context.ts';
 
 const STATE = enumText(ReturnStateSchema);
-const LABEL_STATUS = enumText(LabelStatusSchema);
-const OUTCOME = enumText(OutcomeSchema);
 
 /** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
@@ -34,15 +26,8 @@ export interface ReturnsQuery {
   readonly createdTo?: Date | undefined;
   readonly includeArchived: boolean;
   readonly flaggedOnly?: boolean | undefined;
-  /** Only returns that were reported as fraud. */
-  readonly fraudReportedOnly?: boolean | undefined;
   readonly sku?: string | undefined;
   readonly destinationId?: bigint | undefined;
-  /** Finds returns whose newest label has one of these statuses. */
-  readonly labelStatuses?: readonly (typeof LABEL_STATUSES)[number][] | undefined;
-  /** Finds returns without a label: in addition to `labelStatuses`, or alone when those are absent. */
-  readonly withoutLabel?: boolean | undefined;
-  readonly outcomes?: readonly (typeof RETURN_OUTCOMES)[number][] | undefined;
   /** True: orders by the last change, newest first. Otherwise orders by the submission, newest first. */
   readonly byChange?: boolean | undefined;
   readonly limit: number;
@@ -63,17 +48,6 @@ export function searchReturns(
   return context.services.returns.searchReturns(request);
 }
 
-/**
- * The same as {@link searchReturns}, but for summaries with their details. They are much smaller than whole returns.
- */
-export function searchSummaries(
-  context: ActionContext,
-  search: ReturnsQuery,
-): Promise<SearchReturnsResponse> {
-  const request = { ...callerOf(context), ...filtersOf(search), summaries: true, details: true };
-  return context.services.returns.searchReturns(request);
-}
-
 function filtersOf(search: ReturnsQuery) {
   const { createdFrom, createdTo } = search;
   return {
@@ -83,14 +57,47 @@ function filtersOf(search: ReturnsQuery) {
     ...(createdTo && { createdTo: timestampFromDate(createdTo) }),
     includeArchived: search.includeArchived,
     flaggedOnly: search.flaggedOnly ?? false,
-    fraudReportedOnly: search.fraudReportedOnly ?? false,
     sku: search.sku ?? '',
     destinationId: search.destinationId ?? 0n,
-    labelStatuses: (search.labelStatuses ?? []).map((status) => LABEL_STATUS.fromText(status)),
-    withoutLabel: search.withoutLabel ?? false,
-    outcomes: (search.outcomes ?? []).map((outcome) => OUTCOME.fromText(outcome.replace('+', '_'))),
     sort: search.byChange ? Sort.UPDATED_DESC : Sort.UNSPECIFIED,
     pageSize: search.limit,
     cursor: search.cursor ?? '',
   };
+}
+
+const LABEL_STATUS = enumText(LabelStatusSchema);
+const SORTS: Readonly<Record<ReturnsListQuery['sort'], Sort>> = {
+  '-created_at': Sort.CREATED_DESC,
+  created_at: Sort.CREATED_ASC,
+  '-updated_at': Sort.UPDATED_DESC,
+  updated_at: Sort.UPDATED_ASC,
+};
+const ARCHIVED: Readonly<Record<NonNullable<ReturnsListQuery['archived']>, Archived>> = {
+  exclude: Archived.EXCLUDE,
+  include: Archived.INCLUDE,
+  only: Archived.ONLY,
+};
+
+/** Returns a page of summaries of the shop's returns. Rejects with INVALID_ARGUMENT for an invalid cursor. */
+export function listReturns(
+  context: ActionContext,
+  list: ReturnsListQuery,
+): Promise<SearchReturnsResponse> {
+  const { archived, createdFrom, createdTo, updatedFrom, updatedTo } = list;
+  return context.services.returns.searchReturns({
+    ...callerOf(context),
+    query: list.query,
+    states: list.states.map(STATE.fromText),
+    labelStatuses: list.labelStatuses.map(LABEL_STATUS.fromText),
+    archived: archived ? ARCHIVED[archived] : Archived.UNSPECIFIED,
+    ...(createdFrom && { createdFrom: timestampFromDate(createdFrom) }),
+    ...(createdTo && { createdTo: timestampFromDate(createdTo) }),
+    ...(updatedFrom && { updatedFrom: timestampFromDate(updatedFrom) }),
+    ...(updatedTo && { updatedTo: timestampFromDate(updatedTo) }),
+    destinationId: list.destinationId ?? 0n,
+    sort: SORTS[list.sort],
+    pageSize: list.limit,
+    cursor: list.cursor,
+    summaries: true,
+  });
 }

@@ -4,39 +4,45 @@ import {
   type TimelineEntry,
   TimelineEntrySchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { permits, type Role } from '../tenancy/permissions.ts';
+import type { Role } from '../tenancy/permissions.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
-import { permissionsFor } from './permissions.ts';
+import { hasRight, type RightName } from './rights.ts';
 
 /** The kind of timeline entries about fraud reports. */
 const REPORTED = 'fraud_report.created';
 
 /**
- * Returns a page of a return's timeline, newest entry first.
+ * Returns a page of a return's timeline, newest entry first, as {@link hideReports} shows it to the reader.
  *
- * @param o.kinds only entries of these kinds. A returns service of an older release returns all.
- * @param o.role role of the reader. A reader without the permission for fraud reports sees only that a report exists.
+ * @param o.role role of the reader; absent for a key or an app. No scope opens fraud reports.
  */
 export async function getTimeline(
   context: ActionContext,
-  o: { returnId: bigint; limit: number; cursor?: string | undefined; kinds?: string[]; role: Role },
-): Promise<Pick<GetTimelineResponse, 'entries' | 'nextCursor'>> {
-  const { entries, nextCursor } = await context.services.returns.getTimeline({
+  o: { returnId: bigint; limit: number; cursor?: string | undefined; role?: Role },
+): Promise<GetTimelineResponse> {
+  const page = await context.services.returns.getTimeline({
     ...callerOf(context),
     returnId: o.returnId,
     pageSize: o.limit,
     cursor: o.cursor ?? '',
-    kinds: o.kinds ?? [],
   });
-  if (permits(o.role, permissionsFor('get_fraud_report'))) return { entries, nextCursor };
-  const shown = entries.map((entry) => (entry.kind === REPORTED ? withoutReport(entry) : entry));
-  return { entries: shown, nextCursor };
+  const { role } = o;
+  hideReports(page, (right) => role !== undefined && hasRight(role, right));
+  return page;
 }
 
-/** Removes the author and the facts of a fraud report. The existence of the report is not a secret. */
-function withoutReport({ id, returnId, kind, text, occurredAt }: TimelineEntry): TimelineEntry {
-  const kept = { id, returnId, kind, text, ...(occurredAt && { occurredAt }) };
-  return create(TimelineEntrySchema, kept);
+/**
+ * Removes the author and the facts of fraud reports for a reader without the right to see them. The existence of a
+ * report is not a secret.
+ */
+export function hideReports(page: GetTimelineResponse, may: (right: RightName) => boolean): void {
+  if (may('seeFraudReports')) return;
+  page.entries = page.entries.map((entry) => {
+    if (entry.kind !== REPORTED) return entry;
+    const { id, returnId, kind, text, occurredAt } = entry;
+    const kept = { id, returnId, kind, text, ...(occurredAt && { occurredAt }) };
+    return create(TimelineEntrySchema, kept);
+  });
 }
 
 /**

@@ -6,16 +6,16 @@ import {
   type ListReplaysResponse,
   type Replay,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import type { ReplaysQuery } from '../../services/contract/resources/replays-query.ts';
 import type {
   ReplayBody,
   ReplayPreviewObject,
+  ReplaysQuery,
 } from '../../services/contract/resources/webhook-replay.ts';
 import {
   backfillPreviewView,
   replayPreviewView,
 } from '../../services/contract/views/webhook-replay.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 const STATE = enumText(DeliveryStateSchema);

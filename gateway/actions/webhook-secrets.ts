@@ -8,24 +8,18 @@ import { type ActionContext, callerOf, sent } from './context.ts';
  * Sends a test event to an active subscription, and returns its delivery.
  *
  * @param o.trigger any trigger that the topic delivers; that of the subscription when absent.
- * @param o.version API version of the payload; that of the shop when absent.
  * @param o.idempotencyKey at most 200 characters; a repeat with the same key returns the same delivery.
  */
 export async function sendTest(
   context: ActionContext,
   subscriptionId: bigint,
-  o: {
-    readonly trigger: Trigger | undefined;
-    readonly version?: string;
-    readonly idempotencyKey: string;
-  },
+  o: { readonly trigger: Trigger | undefined; readonly idempotencyKey: string },
 ): Promise<Delivery> {
-  const { trigger = '', version = '', idempotencyKey } = o;
+  const { trigger = '', idempotencyKey } = o;
   const { delivery } = await context.services.webhooks.sendTest({
     ...callerOf(context),
     subscriptionId,
     trigger,
-    version,
     idempotencyKey,
   });
   return sent(delivery, 'delivery');
@@ -49,9 +43,16 @@ export async function rotateSecret(
     idempotencyKey,
     ...(overlapHours !== undefined && { overlapHours }),
   });
-  const hours = String(overlapHours ?? SECRET_OVERLAP_HOURS_DEFAULT);
-  context.noteChanges?.(changesOf({ overlap_hours: [undefined, hours] }));
+  noteOverlap(context, overlapHours);
   return sent(secret, 'secret');
+}
+
+/** Notes for the audit log how long the earlier secrets still sign. */
+export function noteOverlap(
+  { noteChanges }: ActionContext,
+  overlapHours = SECRET_OVERLAP_HOURS_DEFAULT,
+): void {
+  noteChanges?.(changesOf({ overlap_hours: [undefined, String(overlapHours)] }));
 }
 
 /**
@@ -66,9 +67,8 @@ export async function endEarlierSecrets(
 }
 
 /**
- * Returns the secrets that sign the deliveries of a subscription, newest first. Both callers write the audit log. REST
- * does it for an operation with `reveals: true` (`rest/audited.ts`), the portal for an RPC whose option `audit` is true
- * (`portal/interceptors.ts`).
+ * Returns the secrets that sign the deliveries of a subscription, newest first. The audit log of REST records it, because
+ * the operation has `reveals: true` (`rest/audited.ts`).
  */
 export async function revealSecret(
   context: ActionContext,

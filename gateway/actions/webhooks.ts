@@ -7,21 +7,13 @@ import {
   type SubscriptionValues,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { WebhookBody } from '../../services/contract/resources/webhook.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import { addressWithoutSecrets, changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/**
- * The fields of a webhook that users choose. Only the portal has the description: the REST API and the tools neither
- * set nor return it.
- */
-export interface WebhookContent extends WebhookBody {
-  readonly description?: string;
-}
-
-/** The fields to change; absent fields are not changed. An empty description removes it. */
+/** The fields to change; absent fields are not changed. */
 export type WebhookChange = {
-  readonly [K in keyof WebhookContent]?: WebhookContent[K] | undefined;
+  readonly [K in keyof WebhookBody]?: WebhookBody[K] | undefined;
 };
 
 const STATUS = enumText(SubscriptionStatusSchema);
@@ -65,7 +57,7 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
  */
 export async function createWebhook(
   context: ActionContext,
-  body: WebhookContent,
+  body: WebhookBody,
   idempotencyKey: string = randomUUID(),
 ): Promise<CreateSubscriptionResponse> {
   const created = await context.services.webhooks.createSubscription({
@@ -73,7 +65,7 @@ export async function createWebhook(
     ...fieldsOf(body),
     idempotencyKey,
   });
-  noteValues(context, { to: created.subscription });
+  noteWebhook(context, { to: created.subscription });
   return created;
 }
 
@@ -99,7 +91,7 @@ export async function updateWebhook(
     idempotencyKey,
   });
   const { subscription, previous, payloadVersion, equalSubscriptionIds: equal } = updated;
-  if (previous) noteValues(context, { from: previous, to: subscription });
+  if (previous) noteWebhook(context, { from: previous, to: subscription });
   return { subscription: sent(subscription, 'subscription'), payloadVersion, equal };
 }
 
@@ -107,23 +99,13 @@ export async function updateWebhook(
 export async function deleteWebhook(context: ActionContext, subscriptionId: bigint): Promise<void> {
   const request = { ...callerOf(context), subscriptionId };
   const { previous } = await context.services.webhooks.deleteSubscription(request);
-  noteValues(context, { from: previous });
-}
-
-/** Sets the version of the shop's payloads. @param expected the version that the user saw. */
-export async function setPayloadVersion(
-  context: ActionContext,
-  { version, expected }: { readonly version: string; readonly expected: string },
-): Promise<string> {
-  const request = { ...callerOf(context), version, expectedVersion: expected };
-  const set = await context.services.webhooks.setPayloadVersion(request);
-  context.noteChanges?.(changesOf({ payload_version: [set.previous, set.version] }));
-  return set.version;
+  noteWebhook(context, { from: previous });
 }
 
 type Values = Omit<SubscriptionValues, '$typeName' | '$unknown'>;
 
-function noteValues(
+/** Notes the changed values for the audit log: all of a new or of a deleted webhook. */
+export function noteWebhook(
   { noteChanges }: ActionContext,
   { from, to }: { readonly from?: Values | undefined; readonly to?: Values | undefined },
 ): void {
@@ -139,12 +121,11 @@ function noteValues(
   );
 }
 
-function fieldsOf({ topic, trigger, url, status, description }: WebhookChange) {
+function fieldsOf({ topic, trigger, url, status }: WebhookChange) {
   return {
     topic: topic ?? '',
     trigger: trigger ?? '',
     url: url ?? '',
     status: status ? STATUS.fromText(status) : SubscriptionStatus.UNSPECIFIED,
-    ...(description !== undefined && { description }),
   };
 }

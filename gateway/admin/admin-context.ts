@@ -7,21 +7,21 @@ import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
 import {
   grpcTarget,
   httpUrl,
   identityShape,
   loadConfig,
   postgresUrl,
-} from '../../services/platform/config.ts';
-import { createServiceClient } from '../../services/platform/grpc/client.ts';
+} from '../../services/platform/process/config.ts';
+import { createServiceClient } from '../../services/platform/rpc/client.ts';
 import {
   type ClientIdentity,
   identityFromConfig,
   type ServiceIdentity,
   staticIdentity,
-} from '../../services/platform/identity.ts';
-import { createPool } from '../../services/platform/postgres.ts';
+} from '../../services/platform/security/identity.ts';
 import type { Services, ServiceTargets } from '../services.ts';
 import type { Author } from '../tenancy/audit.ts';
 import { EFFECTIVE_AFTER_MS } from '../tenancy/environment.ts';

@@ -3,7 +3,7 @@ import { isScope, SCOPES, type Scope } from '../../services/contract/scopes.ts';
 import { parseTime } from '../../services/contract/time.ts';
 import { RELEASED } from '../../services/contract/versions.ts';
 import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
-import { parseId } from '../../services/platform/ids.ts';
+import { parseId } from '../../services/platform/values/ids.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
 // Parsers of command-line values. Each throws commander's error, which says what the value must be.
@@ -67,6 +67,15 @@ export function time(text: string): Date {
   const parsed = parseTime(text);
   if (!parsed) throw new InvalidArgumentError('must be a time such as 2027-07-01T00:00:00Z');
   return parsed;
+}
+
+/** When a key expires. A key that expired already would be listed, and never work. */
+export function expiry(text: string): Date {
+  const at = time(text);
+  if (at.getTime() > Date.now()) return at;
+  throw new InvalidArgumentError(
+    `must be in the future: it is ${new Date().toISOString()} now. Leave the option out for a key that does not expire, or end an existing key with "key revoke"`,
+  );
 }
 
 /** A released version. The service checks whether it is supported today, by its own calendar. */

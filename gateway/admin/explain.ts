@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
-import { isUnavailable } from '../../services/platform/errors.ts';
-import { isOutage } from '../../services/platform/outage.ts';
-import { printable } from '../../services/platform/text.ts';
+import { isOutage } from '../../services/platform/postgres/outage.ts';
+import { isUnavailable } from '../../services/platform/values/errors.ts';
+import { printable } from '../../services/platform/values/text.ts';
 
 /** Describes the failure of a command in one line, so that an operator knows what to do. Texts from files may be in it. */
 export function explain(error: unknown): string {

@@ -1,6 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
 import type pg from 'pg';
-import type { Logger } from '../../services/platform/log.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import { ADMITTED, type Admission, rejectedFor } from './rate-limits.ts';

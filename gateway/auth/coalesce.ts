@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { deadline } from '../../services/platform/process/deadlines.ts';
 
 interface Waiter<R> {
   resolve(result: R): void;
@@ -15,7 +16,7 @@ export class CoalescedWaitTimeout extends Error {
 }
 
 /** Maximum wait of one call. Milliseconds. */
-const TIMEOUT_MS = 7_000;
+const TIMEOUT_MS = deadline(7_000);
 
 /**
  * Coalesces concurrent calls with the same key into one call of `run`.

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import type pg from 'pg';
-import { type Settings, wholeNumber } from '../../services/platform/config.ts';
+import { type Settings, wholeNumber } from '../../services/platform/process/config.ts';
 import { send } from '../http/respond.ts';
 import { addressOf, type ClientIp } from './client-ip.ts';
 import { createRateLimit, type RateLimit } from './rate-limits.ts';
@@ -16,35 +16,33 @@ const perHour = (points: number, meaning: string) =>
  * `/oauth/authorize`, and users who share an address reach the limit of `/oauth/authorize` first.
  */
 export const hourlyShape = {
-  WELL_KNOWN_PER_HOUR: perHour(
-    100,
-    'Requests per hour from one address for the metadata under /.well-known',
-  ),
-  REGISTER_PER_HOUR: perHour(50, 'Requests per hour from one address to /oauth/register'),
-  AUTHORIZE_PER_HOUR: perHour(100, 'Requests per hour from one address to /oauth/authorize'),
-  TOKEN_PER_HOUR: perHour(100, 'Requests per hour from one address to /oauth/token'),
-  MCP_CALLS_PER_HOUR: perHour(600, 'Tool calls per hour of one signed-in user, over all shops'),
-  CALLBACK_PER_HOUR: perHour(200, 'Requests per hour from one address to /oauth/callback'),
-  REVOKE_PER_HOUR: perHour(100, 'Requests per hour from one address to /oauth/revoke'),
+  WELL_KNOWN_PER_HOUR: perHour(100, 'Requests for the metadata under /.well-known'),
+  REGISTER_PER_HOUR: perHour(50, 'Requests to /oauth/register'),
+  AUTHORIZE_PER_HOUR: perHour(100, 'Requests to /oauth/authorize'),
+  TOKEN_PER_HOUR: perHour(100, 'Requests to /oauth/token'),
+  MCP_CALLS_PER_HOUR: perHour(600, 'Tool calls of one signed-in user, not address, over all shops'),
+  CALLBACK_PER_HOUR: perHour(200, 'Requests to /oauth/callback'),
+  REVOKE_PER_HOUR: perHour(100, 'Requests to /oauth/revoke'),
   RESUME_PER_HOUR: perHour(
     400,
-    'Requests per hour from one address to /oauth/authorize/{id}, the last step of a sign-in',
+    'Requests to /oauth/authorize/{id} and /partners/authorize/{id}, the last step of a sign-in',
   ),
-  SIGN_IN_PAGES_PER_HOUR: perHour(
-    1_200,
-    'Pages and forms of /oauth/sign-in per hour for one address',
+  SIGN_IN_PAGES_PER_HOUR: perHour(1_200, 'Pages and forms of /oauth/sign-in and /partners/sign-in'),
+  JWKS_PER_HOUR: perHour(600, 'Requests to /oauth/jwks and /partners/jwks'),
+  PARTNER_AUTHORIZE_PER_HOUR: perHour(100, 'Requests to /partners/authorize'),
+  // An app with many shops refreshes their tokens from one address.
+  PARTNER_TOKEN_PER_HOUR: perHour(
+    20_000,
+    'Requests to /partners/oauth/token and /partners/oauth/revoke',
   ),
-  JWKS_PER_HOUR: perHour(600, 'Requests per hour from one address to /oauth/jwks'),
-  PORTAL_SIGN_IN_PER_HOUR: perHour(200, 'Requests per hour from one address to /portal/sign-in'),
-  PORTAL_CALLBACK_PER_HOUR: perHour(200, 'Requests per hour from one address to /portal/callback'),
+  PORTAL_SIGN_IN_PER_HOUR: perHour(200, 'Requests to /portal/sign-in'),
+  PORTAL_CALLBACK_PER_HOUR: perHour(200, 'Requests to /portal/callback'),
+  PORTAL_INVITATION_PER_HOUR: perHour(400, 'Requests to /portal/invitation and below'),
   SHOPIFY_INSTALL_PER_HOUR: perHour(
     100,
-    'Requests per hour from one address to /commerce/shopify/install and /commerce/shopify/callback',
+    'Requests to /commerce/shopify/install and /commerce/shopify/callback',
   ),
-  COMMERCE_EVENTS_PER_HOUR: perHour(
-    36_000,
-    "Events of merchants' platforms per hour from one address, to /commerce/events",
-  ),
+  COMMERCE_EVENTS_PER_HOUR: perHour(36_000, "Events of merchants' platforms, to /commerce/events"),
 };
 
 export type HourlySizes = Settings<typeof hourlyShape>;
@@ -63,16 +61,22 @@ export interface HourlyLimits {
   readonly revoke: RequestHandler;
   /** `/oauth/callback`. */
   readonly callback: RequestHandler;
-  /** `/oauth/authorize/:uid`. The limit of `/oauth/authorize` does not count these requests. */
+  /** `/oauth/authorize/:uid`, `/partners/authorize/:uid`. The limit of `authorize` does not count these requests. */
   readonly resume: RequestHandler;
-  /** Pages and forms of a sign-in, `/oauth/sign-in/*`. */
+  /** Pages and forms of a sign-in, `/oauth/sign-in/*` and `/partners/sign-in/*`. */
   readonly signInPages: RequestHandler;
-  /** `/oauth/jwks`. */
+  /** `/oauth/jwks`, `/partners/jwks`. */
   readonly jwks: RequestHandler;
+  /** `/partners/authorize`. */
+  readonly partnerAuthorize: RequestHandler;
+  /** `/partners/oauth/*`. */
+  readonly partnerToken: RequestHandler;
   /** `/portal/sign-in`. */
   readonly portalSignIn: RequestHandler;
   /** `/portal/callback`. */
   readonly portalCallback: RequestHandler;
+  /** `/portal/invitation` and below. */
+  readonly portalInvitation: RequestHandler;
   /** `/commerce/shopify/install` and `/commerce/shopify/callback`. */
   readonly shopifyInstall: RequestHandler;
   /** Events of merchants' platforms, by IP address. */
@@ -115,8 +119,11 @@ export function createHourlyLimits(o: {
     resume: byAddress('oauth-resume', sizes.RESUME_PER_HOUR),
     signInPages: byAddress('oauth-sign-in', sizes.SIGN_IN_PAGES_PER_HOUR),
     jwks: byAddress('oauth-jwks', sizes.JWKS_PER_HOUR),
+    partnerAuthorize: byAddress('partner-authorize', sizes.PARTNER_AUTHORIZE_PER_HOUR),
+    partnerToken: byAddress('partner-token', sizes.PARTNER_TOKEN_PER_HOUR),
     portalSignIn: byAddress('portal-sign-in', sizes.PORTAL_SIGN_IN_PER_HOUR),
     portalCallback: byAddress('portal-callback', sizes.PORTAL_CALLBACK_PER_HOUR),
+    portalInvitation: byAddress('portal-invitation', sizes.PORTAL_INVITATION_PER_HOUR),
     shopifyInstall: byAddress('shopify-install', sizes.SHOPIFY_INSTALL_PER_HOUR),
     commerceEvents: limitOf('commerce-events', sizes.COMMERCE_EVENTS_PER_HOUR),
     mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),

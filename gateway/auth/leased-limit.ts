@@ -1,14 +1,15 @@
 import type pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
-import type { Logger } from '../../services/platform/log.ts';
-import { within } from '../../services/platform/within.ts';
+import { deadline } from '../../services/platform/process/deadlines.ts';
+import { within } from '../../services/platform/process/within.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { ADMITTED, type Admission, type RestOfWindow, rejectedFor } from './rate-limits.ts';
 
 const MINUTE_S = 60;
 /** Divisor of a lease: a replica leases a tenth of a window's points at a time. */
 const LEASE_DIVISOR = 10;
 /** Maximum time that a request waits for the shared counter. Milliseconds. */
-const TIMEOUT_MS = 1_500;
+const TIMEOUT_MS = deadline(1_500);
 /** How long a replica counts alone before it asks the shared counter again. Milliseconds. */
 const RETRY_MS = 60_000;
 /** Maximum number of windows in memory. Above it, the oldest window is dropped. */

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { type Settings, wholeNumber } from '../../services/platform/config.ts';
-import type { Logger } from '../../services/platform/log.ts';
+import { type Settings, wholeNumber } from '../../services/platform/process/config.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import type { Admission } from './rate-limits.ts';
 

@@ -1,14 +1,9 @@
 import type { JWTPayload } from 'jose';
-import type { Queryable } from '../../services/platform/postgres.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import { roleOfAccount } from '../tenancy/members.ts';
-import { type Permission, permits } from '../tenancy/permissions.ts';
+import { mayConnectApps } from '../tenancy/partner-scopes.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { createBoundedCache } from './bounded-cache.ts';
-
-/**
- * The permission that a member needs to connect a partner's app to a shop. The app works only while the member has it.
- */
-export const CONNECT_APPS: Permission = 'developer.manage';
 
 /** The person who allowed a partner's app to act for a shop, as the app's token identifies the person. */
 export interface PartnerPerson {
@@ -41,7 +36,9 @@ export function personIn(
   if (typeof value !== 'string' || value === '' || value.length > PERSON_MAX) return undefined;
   const subject = typeof payload.sub === 'string' ? payload.sub : undefined;
   const email = parseEmail(value);
-  return email === undefined ? { subject: value, email } : { subject, email };
+  // Another claim than `sub` names no account of the issuer: its value could be the subject of somebody else.
+  if (email === undefined && claim !== 'sub') return undefined;
+  return { subject, email };
 }
 
 /** The people behind partners' tokens. */
@@ -63,7 +60,7 @@ export function createPartnerPeople(
       const cached = answers.get(key);
       if (cached !== undefined) return cached;
       const role = await roleOfAccount(db, shopId, { ...person, issuer: o.issuer });
-      const isAllowed = role !== undefined && permits(role, [CONNECT_APPS]);
+      const isAllowed = role !== undefined && mayConnectApps(role);
       answers.set(key, isAllowed, o.cacheMs);
       return isAllowed;
     },

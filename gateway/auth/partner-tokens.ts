@@ -9,7 +9,8 @@ import {
 } from 'jose';
 import { z } from 'zod';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { deadline } from '../../services/platform/process/deadlines.ts';
 import { findInstallation } from '../tenancy/installations.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import { boundedFetch } from './bounded-fetch.ts';
@@ -51,7 +52,7 @@ const CLOCK_SKEW_S = 5;
  * Milliseconds.
  */
 const INSTALLED_MS = 3_000;
-const JWKS_TIMEOUT_MS = 3_000;
+const JWKS_TIMEOUT_MS = deadline(3_000);
 const MAX_CACHED = 10_000;
 /** Algorithms with a public key. A token with another algorithm is rejected like one with a wrong signature. */
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];

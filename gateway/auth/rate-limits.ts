@@ -89,7 +89,7 @@ function admissionsOf(
  * concurrent requests of a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls.
  * When a key has used up its window, its requests are rejected without a statement.
  *
- * The limit of REST is a `createLeasedLimit`. `limits.ts` creates all limits of a gateway.
+ * The limit of REST is a `createLeasedLimit`. `createLimits` in `start.ts` creates all limits of a gateway.
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const settings = { keyPrefix: o.name, points: o.points, duration: o.windowS };

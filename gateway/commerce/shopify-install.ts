@@ -1,20 +1,32 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { ShopifyInstallProblem as Problem } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { systemActor } from '../../services/platform/identity.ts';
-import type { Logger } from '../../services/platform/log.ts';
+import {
+  type CompleteShopifyInstallResponse,
+  ShopifyInstallProblem as Problem,
+} from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { systemActor } from '../../services/platform/security/identity.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { rawQueryOf } from '../http/query.ts';
-import { cookieOf } from '../oauth/cookies.ts';
 import { messagePage } from '../oauth/pages/pages.ts';
-import { type PageResponse, page, redirect, sendPage } from '../oauth/pages/response.ts';
+import {
+  type PageResponse,
+  page,
+  redirect,
+  sendPage,
+  unavailable,
+} from '../oauth/pages/response.ts';
+import { cookieOf } from '../oauth/sign-in/cookies.ts';
+import type { Portal } from '../portal/create.ts';
+import { cannotReadSession } from '../portal/session/sessions.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
-import { laterPage, problemPage, resultPage } from './shopify-pages.ts';
 
-export interface ShopifyInstallDependencies {
+interface ShopifyInstallDependencies {
+  /** Who is signed in to the portal in the browser. */
+  readonly portal: Pick<Portal, 'sessions' | 'sessionCookie'>;
   readonly services: Pick<Services, 'commerce'>;
   readonly audit: AuditWriter;
   readonly logger: Logger;
@@ -56,13 +68,24 @@ export function shopifyInstall(o: ShopifyInstallDependencies): Router {
 
 /** Redirects the browser to Shopify. */
 async function begin(o: ShopifyInstallDependencies, req: Request): Promise<PageResponse> {
-  const call = { query: rawQueryOf(req), redirectUrl: `${o.publicUrl}${CALLBACK}` };
+  const userId = await userOf(o.portal, req);
+  const call = { query: rawQueryOf(req), redirectUrl: `${o.publicUrl}${CALLBACK}`, userId };
   const { problem, authorizeUrl, browser } = await o.services.commerce.beginShopifyInstall(call);
   if (problem !== Problem.UNSPECIFIED) {
     return problemPage(problem, { shopDomain: '', missingScopes: [] });
   }
   const { name, attributes } = cookie(o.publicUrl);
   return redirect(authorizeUrl, [`${name}=${browser}; Max-Age=${COOKIE_S}; ${attributes}`]);
+}
+
+/** The user of the portal's session; empty when the browser has none. */
+async function userOf(
+  { sessions, sessionCookie }: ShopifyInstallDependencies['portal'],
+  req: Request,
+): Promise<string> {
+  const secret = sessionCookie.idOf(req);
+  const session = secret === undefined ? undefined : await sessions.find(secret);
+  return session ? String(session.userId) : '';
 }
 
 /** Connects the shop. The cookie stays, so that a reload after a lost answer gets the same page. */
@@ -98,7 +121,7 @@ const LATER: ReadonlySet<Code> = new Set([Code.Unavailable, Code.DeadlineExceede
 
 function failurePage(logger: Logger, error: unknown): PageResponse {
   logger.error({ err: error }, 'shopify install failed');
-  if (LATER.has(ConnectError.from(error).code)) return laterPage();
+  if (LATER.has(ConnectError.from(error).code) || cannotReadSession(error)) return laterPage();
   const text = 'The error is on our side. Open the install link again.';
   return page(messagePage({ title: 'Something went wrong', text }), { status: 500 });
 }
@@ -110,3 +133,119 @@ function cookie(publicUrl: string): { readonly name: string; readonly attributes
     ? { name: '__Host-rms_shopify', attributes: `${attributes}; Secure` }
     : { name: 'rms_shopify', attributes };
 }
+
+const AGAIN = 'Open the install link again.';
+
+/** The page after a complete install, and after one that did not continue. */
+function resultPage(result: CompleteShopifyInstallResponse): PageResponse {
+  if (result.problem !== Problem.UNSPECIFIED) return problemPage(result.problem, result);
+  const text = `${result.shopDomain} is connected to shop no. ${result.connectedShopId}. You can close this page.`;
+  return page(messagePage({ title: 'Your store is connected', text }));
+}
+
+/** A page that says why an install did not continue, and what to do. */
+function problemPage(
+  problem: Problem,
+  about: Pick<CompleteShopifyInstallResponse, 'shopDomain' | 'missingScopes'>,
+): PageResponse {
+  if (problem === Problem.EXCHANGE) return unavailable(`Shopify does not answer. ${AGAIN}`);
+  const { status, title, text } = PAGES.get(problem) ?? UNKNOWN;
+  const full = text
+    .replaceAll('{domain}', () => about.shopDomain)
+    .replaceAll('{scopes}', () => about.missingScopes.join(', '));
+  return page(messagePage({ title, text: full }), { status });
+}
+
+/** The returns service is unavailable, or did not answer in time. Then the install may be complete. */
+function laterPage(): PageResponse {
+  return unavailable(
+    'Reload this page in a moment. If it then says that the install has ended, open the install link again.',
+  );
+}
+
+type PageText = { readonly status: number; readonly title: string; readonly text: string };
+
+const UNKNOWN: PageText = { status: 500, title: 'Something went wrong', text: AGAIN };
+
+const PAGES: ReadonlyMap<Problem, PageText> = new Map([
+  [
+    Problem.NOT_CONFIGURED,
+    {
+      status: 404,
+      title: 'Shopify is not set up here',
+      text: 'The operator of this service has to set up its Shopify app first.',
+    },
+  ],
+  [
+    Problem.LINK,
+    {
+      status: 400,
+      title: 'This link does not work',
+      text: 'The install link has expired, was used already, or is not complete. Ask the operator of this service for a new one.',
+    },
+  ],
+  [
+    Problem.OTHER_USER,
+    {
+      status: 403,
+      title: 'This link is for somebody else',
+      text: 'Only the person who began the install in the portal can use it, in a browser in which this person is signed in to the portal. If somebody sent you the link, do not install anything.',
+    },
+  ],
+  [
+    Problem.SIGNATURE,
+    {
+      status: 400,
+      title: 'This request is not valid',
+      text: `Shopify did not sign it, or it was changed on its way. ${AGAIN}`,
+    },
+  ],
+  [
+    Problem.STATE,
+    {
+      status: 400,
+      title: 'This install has ended',
+      text: 'It took too long, was used already, or began in another browser. Open the install link again in this browser, or ask the operator of this service for a new one.',
+    },
+  ],
+  [
+    Problem.DOMAIN,
+    {
+      status: 400,
+      title: 'This is another store',
+      text: 'The install link is for {domain}. Sign in to that store at Shopify, and open the link again.',
+    },
+  ],
+  [
+    Problem.DENIED,
+    {
+      status: 403,
+      title: 'Your store is not connected',
+      text: 'Shopify says that the access was not allowed. To connect the store, open the install link again.',
+    },
+  ],
+  [
+    Problem.SCOPES,
+    {
+      status: 403,
+      title: 'More access is needed',
+      text: '{domain} did not give the app these scopes: {scopes}. Open the install link again, and allow all of them. If Shopify does not show them, ask the operator of this service.',
+    },
+  ],
+  [
+    Problem.DOMAIN_TAKEN,
+    {
+      status: 409,
+      title: 'This store is connected already',
+      text: '{domain} is connected to another shop of this service. Ask the operator of this service.',
+    },
+  ],
+  [
+    Problem.UNKNOWN_OUTCOMES,
+    {
+      status: 409,
+      title: 'Your store cannot be connected yet',
+      text: 'A refund, an order or a gift card was requested of the present platform of the shop, and its answer is not known yet. Open the install link again when the returns of the shop are processed.',
+    },
+  ],
+]);

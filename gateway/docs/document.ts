@@ -9,8 +9,10 @@ import { DOCUMENT_STYLE } from './style.ts';
 const NAVIGATION = [
   [DOCS_PATHS.index, 'Start'],
   [DOCS_PATHS.quickstart, 'Quickstart'],
+  [DOCS_PATHS.storefront, 'Storefronts'],
   [DOCS_PATHS.webhooks, 'Webhooks'],
   [DOCS_PATHS.receivers, 'Receivers'],
+  [DOCS_PATHS.apps, 'Apps'],
   [DOCS_PATHS.reference, 'API reference'],
   [DOCS_PATHS.errors, 'Errors'],
   [DOCS_PATHS.changelog, 'Changelog'],

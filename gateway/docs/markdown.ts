@@ -1,6 +1,5 @@
 import { Marked, Renderer, type Token, type Tokens } from 'marked';
 import { Html, html } from '../oauth/pages/html.ts';
-import { createIds } from './ids.ts';
 
 export interface Rendered {
   /** The text of the first heading. */
@@ -8,7 +7,7 @@ export interface Rendered {
   readonly body: Html;
 }
 
-export interface RenderOptions {
+interface RenderOptions {
   /** The address of a link; undefined leaves only its text. */
   readonly linkTo: (href: string) => string | undefined;
   /** Whether each entry of a top-level list has an address of its own. */
@@ -103,4 +102,33 @@ ${contents}
 </details>
 `;
   return new Html(body.replace('</h1>\n', () => `</h1>\n${list.text}`));
+}
+
+/** Ids of the parts of one page, for links to them. Each is given once. */
+interface Ids {
+  /** The id that GitHub gives a heading, so that links to it work there and here. */
+  headingOf(words: string): string;
+  /** The id of an entry below the heading `section`. Entries of other sections do not change it. */
+  entryOf(section: string, label: string): string;
+}
+
+function createIds(): Ids {
+  const given = new Map<string, number>();
+  const unique = (id: string): string => {
+    const nth = given.get(id) ?? 0;
+    given.set(id, nth + 1);
+    return nth === 0 ? id : unique(`${id}-${nth}`);
+  };
+  return {
+    headingOf: (words) => unique(slug(words)),
+    entryOf: (section, label) => unique(`${section}-${slug(label)}`.replaceAll(/-{2,}/g, '-')),
+  };
+}
+
+function slug(words: string): string {
+  return words
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .trim()
+    .replaceAll(' ', '-');
 }

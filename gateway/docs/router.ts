@@ -1,27 +1,72 @@
 import { readFile } from 'node:fs/promises';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
+import { EXAMPLE_AUTH_URL, EXAMPLE_BASE_URL } from '../../services/contract/example-urls.ts';
+import { releasedVersions, supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 import { type Asset, createAsset, sendAsset, sharedAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
-import { addMcpHint } from '../mcp/address-hint.ts';
+import { addMcpHint } from '../mcp/http/address-hint.ts';
+import { type Html, html } from '../oauth/pages/html.ts';
 import { COPY_PATH, COPY_SCRIPT } from './copy-button.ts';
 import { DOCUMENT_HEADERS, documentPage, ICON } from './document.ts';
 import { errorsPage } from './errors-page.ts';
-import { indexPage } from './index-page.ts';
 import { type Rendered, renderMarkdown } from './markdown.ts';
-import { addressOf, CHANGELOG, GUIDES, type MarkdownPage } from './markdown-pages.ts';
-import { missingPage } from './missing-page.ts';
-import { DOCS_PATHS, RECEIVER_FILES } from './paths.ts';
+import {
+  APP_FILES,
+  addressOf,
+  CHANGELOG,
+  COMMERCE_OPENAPI,
+  DOCS_PATHS,
+  GUIDES,
+  type MarkdownPage,
+  RECEIVER_FILES,
+} from './paths.ts';
 import {
   REDIRECT_PAGE,
+  REDIRECT_SCRIPT,
   REFERENCE_FILES,
   REFERENCE_PAGE,
   type ReferenceSignIn,
   referenceFile,
   referenceHeaders,
+  startScript,
 } from './reference.ts';
-import { REDIRECT_SCRIPT, startScript } from './reference-scripts.ts';
 
-export interface DocsOptions {
+const JSON_TYPE = 'application/json; charset=utf-8';
+const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
+
+/**
+ * Serves the OpenAPI documents of all supported versions (`/openapi/<version>.json`) and of the requests to commerce
+ * platforms, and the pages of `/docs`.
+ */
+export function docsRouter(calendar: () => Date, o: DocsOptions): Router {
+  const router = Router(EXACT_PATHS);
+  const documents = new Map<string, () => Promise<Asset>>();
+
+  router.get('/openapi/:name', async (req, res, next) => {
+    const version = /^(.+)\.json$/.exec(req.params.name)?.[1] ?? '';
+    const isKnown = [...supportedVersions(calendar()), UNSTABLE].includes(version);
+    if (!isKnown && req.params.name !== COMMERCE_OPENAPI) return next();
+    const document =
+      documents.get(version) ?? sharedAsset(JSON_TYPE, () => readDocument(version, o));
+    documents.set(version, document);
+    // The documents are public. Tools in a browser, such as editors of OpenAPI, read them from other origins.
+    res.setHeader('Access-Control-Allow-Origin', '*');
+    sendAsset(req, res, await document());
+  });
+  router.use(docsPages(calendar, o));
+  return router;
+}
+
+/** Reads a document that `npm run docs` generated, and replaces the example addresses by the real ones. */
+async function readDocument(version: string, { publicUrl, signIn }: DocsOptions): Promise<string> {
+  const text = await readFile(new URL(`${version}.json`, DOCUMENTS), 'utf8');
+  const { authUrl = EXAMPLE_AUTH_URL } = signIn;
+  return text
+    .replaceAll(EXAMPLE_AUTH_URL, authUrl.replace(/\/+$/, ''))
+    .replaceAll(EXAMPLE_BASE_URL, publicUrl);
+}
+
+interface DocsOptions {
   /** Whether to serve everything. Otherwise only the changelog and the errors, to which responses link. */
   readonly page: boolean;
   /** The public base address, without a trailing slash. */
@@ -36,14 +81,18 @@ const EXAMPLE_URLS = /https:\/\/returns\.example\.com|https:\/\/<your host>|\{ba
 
 const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
-const RECEIVERS = new URL('../../docs/receivers/', import.meta.url);
+/** The files to copy, by the address below which they are served. */
+const EXAMPLES = [
+  [DOCS_PATHS.receivers, new URL('../../docs/receivers/', import.meta.url), RECEIVER_FILES],
+  [DOCS_PATHS.apps, new URL('../../docs/apps/', import.meta.url), APP_FILES],
+] as const;
 
 /** Browsers cache the page, and ask with its ETag whether it is still valid. */
 const REVALIDATE = 'no-cache';
 const ONE_HOUR = 'public, max-age=3600';
 
 /** Serves the pages below `/docs`, and leads there from `/`. */
-export function docsPages(calendar: () => Date, o: DocsOptions): Router {
+function docsPages(calendar: () => Date, o: DocsOptions): Router {
   const router = Router(EXACT_PATHS);
   addMarkdown(router, CHANGELOG, o);
   router.get(
@@ -68,11 +117,13 @@ export function docsPages(calendar: () => Date, o: DocsOptions): Router {
   const index = () => pageOf(DOCS_PATHS.index, indexPage(calendar(), o.publicUrl), o);
   router.get(DOCS_PATHS.index, daily({ headers: DOCUMENT_HEADERS, type: HTML, text: index }));
   for (const page of GUIDES) addMarkdown(router, page, o);
-  for (const name of RECEIVER_FILES) {
-    const read = () => readFile(new URL(name, RECEIVERS));
-    const headers = { 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" };
-    const type = 'text/plain; charset=utf-8';
-    router.get(`${DOCS_PATHS.receivers}/${name}`, file({ type, headers, read }));
+  for (const [path, folder, names] of EXAMPLES) {
+    for (const name of names) {
+      const read = () => readFile(new URL(name, folder));
+      const headers = { 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" };
+      const type = 'text/plain; charset=utf-8';
+      router.get(`${path}/${name}`, file({ type, headers, read }));
+    }
   }
   addReference(router, calendar, o);
   router.get('/docs/*rest', missingPage);
@@ -140,4 +191,89 @@ function respond(req: Request, res: Response, o: Served & { readonly asset: Asse
   for (const [name, value] of Object.entries(o.headers ?? {})) res.setHeader(name, value);
   res.setHeader('Cache-Control', o.keep ?? REVALIDATE);
   sendAsset(req, res, o.asset);
+}
+
+const TITLE = 'This page does not exist';
+
+const PAGE = documentPage({
+  path: '',
+  title: TITLE,
+  links: true,
+  body: html`<h1>${TITLE}</h1>
+<p>The address may be mistyped, or the page has moved. These may help:</p>
+<ul>
+<li><a href="${DOCS_PATHS.quickstart}">Quickstart</a>: from a key to the first verified webhook.</li>
+<li><a href="${DOCS_PATHS.reference}">API reference</a>: every operation, to try out.</li>
+<li><a href="${DOCS_PATHS.errors}">Errors</a>: each code, what it means, and what to do.</li>
+<li><a href="${DOCS_PATHS.index}">All pages</a>.</li>
+</ul>`,
+});
+
+/** Answers a browser at an unknown address of the documentation with a page. Other clients get the JSON of every 404. */
+const missingPage: RequestHandler = (req, res, next) => {
+  res.vary('Accept');
+  // A client without a preference, such as curl, gets JSON.
+  if (req.accepts(['json', 'html']) !== 'html') return next();
+  for (const [name, value] of Object.entries(DOCUMENT_HEADERS)) res.setHeader(name, value);
+  res.status(404).setHeader('Cache-Control', 'no-store').type('html').send(PAGE);
+};
+
+/** The first page of the documentation: what there is, and where. @param publicUrl the public base address. */
+function indexPage(today: Date, publicUrl: string): Rendered {
+  const title = 'Returns Management Service';
+  const link = (path: string, text: string): Html => html`<a href="${path}">${text}</a>`;
+  return {
+    title: 'Documentation',
+    body: html`<h1>${title}</h1>
+<p>Returns of merchants over a versioned REST API, signed webhooks, and assistants. The base address here is <code>${publicUrl}</code>.</p>
+<h2 id="start">Start here</h2>
+<dl>
+<dt>${link(DOCS_PATHS.quickstart, 'Quickstart')}</dt>
+<dd>From a key to the first verified webhook in five minutes, with commands to copy. Then: rotate the secret, list returns, send deliveries again.</dd>
+<dt>${link(DOCS_PATHS.storefront, 'Storefronts and warehouses')}</dt>
+<dd>From an order to goods that have arrived, with an API key: what may come back, submit, receive.</dd>
+<dt>${link(DOCS_PATHS.receivers, 'Receivers of webhooks')}</dt>
+<dd>Files to copy in Node, Python, Go, Ruby and PHP, and what a receiver must do.</dd>
+<dt>${link(DOCS_PATHS.apps, 'Apps for many merchants')}</dt>
+<dd>How merchants let an app in with OAuth 2.0: files to copy in Node and Python.</dd>
+<dt>${link(DOCS_PATHS.commerce, 'Commerce platforms')}</dt>
+<dd>What a merchant's own platform must answer, so that refunds, gift cards and exchange orders are made there.</dd>
+</dl>
+<h2 id="reference">Reference</h2>
+<dl>
+<dt>${link(DOCS_PATHS.reference, 'API reference')}</dt>
+<dd>Every operation, to try out in the browser. One for each version:
+<ul>
+${versions(today)}</ul></dd>
+<dt>${link(DOCS_PATHS.webhooks, 'Webhooks')}</dt>
+<dd>What you can rely on: promises, headers, retries, limits, when each event is sent.</dd>
+<dt>${link(DOCS_PATHS.errors, 'Errors')}</dt>
+<dd>Each code, what it means, and what to do.</dd>
+<dt>${link(DOCS_PATHS.changelog, 'Changelog')}</dt>
+<dd>What changed, newest version first.</dd>
+</dl>
+<h2 id="without-code">Without writing code</h2>
+<dl>
+<dt>${link(DOCS_PATHS.mcp, 'Assistants (MCP)')}</dt>
+<dd>Connect Claude, ChatGPT, Cursor or another MCP client to <code>${publicUrl}/mcp</code>. ${link(DOCS_PATHS.tools, 'All tools')}.</dd>
+<dt>${link('/portal', 'Portal')}</dt>
+<dd>Where people of a shop see returns, watch webhooks, and manage keys and the team.</dd>
+</dl>`,
+  };
+}
+
+function versions(today: Date): Html[] {
+  const supported = supportedVersions(today);
+  const released = releasedVersions(today)
+    .filter(({ version }) => supported.includes(version))
+    .toReversed()
+    .map(({ version, stage, sunsetAt }) => ({
+      version,
+      about: `${stage}, until ${sunsetAt.toISOString().slice(0, 10)}`,
+    }));
+  return [...released, { version: UNSTABLE, about: 'preview of the next version' }].map(
+    ({ version, about }) =>
+      html`<li><a href="${DOCS_PATHS.reference}/${version}">${version}</a> <small>(${about}; <a href="/openapi/${version}.json">OpenAPI document</a>)</small></li>
+`,
+  );
 }

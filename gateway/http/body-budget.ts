@@ -16,7 +16,8 @@ const MIB = 1024 * 1024;
 
 /**
  * Sizes for request bodies. While a body is parsed, validated and encoded for a service, it needs up to eight times its
- * size in memory. These sizes fit into the 768 MiB of the manifest: see `docs/decisions.md`.
+ * size in memory. These sizes fit into the 768 MiB of the manifest. One caller can send the largest allowed body, two
+ * callers together cannot block small bodies of others, and a shop gets no more memory by using more API keys.
  */
 export const BODY_BUDGET: BodyBudgetSizes = {
   process: 64 * MIB,

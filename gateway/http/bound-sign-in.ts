@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 import { HttpError, loadRetryAfterS } from '../errors.ts';
-import { beforeHeaders } from './before-headers.ts';
 import { bodyArrived, closeUnlessReceived } from './body-arrived.ts';
 import { ClientGone } from './client-gone.ts';
 import { createConcurrentShare } from './concurrent-share.ts';
@@ -9,6 +8,41 @@ import type { Exchange } from './exchange.ts';
 import type { InFlight, Slot } from './in-flight.ts';
 import { announcesBody, sendContinue } from './receive-body.ts';
 import { send } from './respond.ts';
+
+/**
+ * Names for the paths of sign-ins and installs in logs and metrics, because the paths contain secrets. All these paths
+ * share one bound of in-flight requests.
+ */
+const PATH_NAMES: readonly (readonly [RegExp, string])[] = [
+  [/^\/\.well-known\/oauth-protected-resource(\/mcp)?$/, 'oauthResourceMetadata'],
+  [/^\/\.well-known\/(openid-configuration|oauth-authorization-server)$/, 'oauthServerMetadata'],
+  [/^\/oauth\/register$/, 'oauthRegister'],
+  [/^\/oauth\/authorize$/, 'oauthAuthorize'],
+  [/^\/oauth\/authorize\/[^/]+$/, 'oauthResume'],
+  [/^\/oauth\/sign-in\/[^/]+(\/(shop|consent|allow|cancel))?$/, 'oauthSignIn'],
+  [/^\/oauth\/callback$/, 'oauthCallback'],
+  [/^\/oauth\/token$/, 'oauthToken'],
+  [/^\/oauth\/revoke$/, 'oauthRevoke'],
+  [/^\/oauth\/jwks$/, 'oauthKeys'],
+  [/^\/\.well-known\/oauth-authorization-server\/partners$/, 'partnerServerMetadata'],
+  [/^\/partners\/\.well-known\/openid-configuration$/, 'partnerServerMetadata'],
+  [/^\/partners\/authorize$/, 'partnerAuthorize'],
+  [/^\/partners\/authorize\/[^/]+$/, 'partnerResume'],
+  [/^\/partners\/sign-in\/[^/]+(\/(shop|consent|allow|cancel))?$/, 'partnerSignIn'],
+  [/^\/partners\/oauth\/token$/, 'partnerToken'],
+  [/^\/partners\/oauth\/revoke$/, 'partnerRevoke'],
+  [/^\/partners\/jwks$/, 'partnerKeys'],
+  [/^\/portal\/sign-in$/, 'portalSignIn'],
+  [/^\/portal\/callback$/, 'portalCallback'],
+  [/^\/portal\/invitation(\/(sign-in|accept))?$/, 'portalInvitation'],
+  [/^\/commerce\/shopify\/install$/, 'shopifyInstall'],
+  [/^\/commerce\/shopify\/callback$/, 'shopifyCallback'],
+];
+
+/** The name of the path of a sign-in or an install; undefined for any other path. */
+export function signInPathName(path: string): string | undefined {
+  return PATH_NAMES.find(([form]) => form.test(path))?.[1];
+}
 
 /** Maximum share of the slots for one IP address. */
 const ADDRESS_PART = 1 / 4;
@@ -87,4 +121,14 @@ function reject(
       json: { error, error_description: message, message, errors: {} },
     },
   });
+}
+
+/** Calls `act` before the headers of the response are sent, so before the client can delay anything. */
+function beforeHeaders(res: ServerResponse, act: () => void): void {
+  const writeHead = res.writeHead.bind(res) as (...args: unknown[]) => ServerResponse;
+  const wrapped = (...args: unknown[]): ServerResponse => {
+    act();
+    return writeHead(...args);
+  };
+  res.writeHead = wrapped as typeof res.writeHead;
 }

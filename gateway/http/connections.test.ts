@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import {
   Agent,
+  createServer,
   get,
   type IncomingMessage,
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
-import type { Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
@@ -17,10 +19,15 @@ import {
   serve,
 } from '../../test/kit/gateway/http-bench.ts';
 import { until } from '../../test/kit/until.ts';
-
-const HALF_A_HEAD = 'GET / HTTP/1.1\r\nhost: x\r\nx: ';
+import { HttpError } from '../errors.ts';
+import type { EndReason } from './connections.ts';
+import { sendLarge } from './large-response.ts';
+import { readBody } from './receive-body.ts';
+import { startHttpServer } from './server.ts';
 
 afterEach(closeAll);
+
+const HALF_A_HEAD = 'GET / HTTP/1.1\r\nhost: x\r\nx: ';
 
 const ok: RequestListener = (_req, res) => void res.end('ok');
 
@@ -212,5 +219,178 @@ describe('a stopping server', () => {
     await server.stop();
     // Connections that are closed at the end of the drain, after 20 s, have no reason.
     expect(ended).toEqual(['stopping']);
+  });
+});
+
+describe('a client that sends several requests at once', () => {
+  const GET = `GET / HTTP/1.1\r\n${HEAD}\r\n`;
+
+  test('gets the responses in order, and each request is handled after the previous response', async () => {
+    const began: number[] = [];
+    const concurrent: number[] = [];
+    let inProgress = 0;
+    const { client } = await serve((req, res) => {
+      const nth = Number(req.headers.nth);
+      began.push(nth);
+      inProgress += 1;
+      concurrent.push(inProgress);
+      res.once('finish', () => {
+        inProgress -= 1;
+      });
+      setTimeout(() => res.end(`ok ${nth};`), 10 - nth);
+    });
+    const nths = Array.from({ length: 10 }, (_, nth) => nth);
+    const requestOf = (nth: number) => GET.replace(HEAD, `${HEAD}nth: ${nth}\r\n`);
+    const one = await client(nths.map(requestOf).join(''));
+    await until(() => one.received().includes('ok 9;'));
+    expect([began, Math.max(...concurrent)]).toEqual([nths, 1]);
+    expect([...one.received().matchAll(/ok (\d);/g)].map(([, nth]) => Number(nth))).toEqual(nths);
+    // The connection is still usable.
+    one.socket.write(requestOf(0));
+    await until(() => one.received().match(/ok 0;/g)?.length === 2);
+  });
+
+  test('is disconnected if there are too many, and only the first is handled', async () => {
+    const handled: ServerResponse[] = [];
+    const { client, open, ended } = await serve((_req, res) => void handled.push(res));
+    const one = await client(GET.repeat(1_400));
+    await until(() => one.isOver() && open() === 0);
+    expect(ended).toEqual(['too many requests']);
+    expect(handled).toHaveLength(1);
+    await until(() => handled[0]?.closed);
+  });
+
+  test('is disconnected if 256 other connections have several requests; those with one are not', async () => {
+    const pending: ServerResponse[] = [];
+    const { client, open, ended } = await serve((_req, res) => void pending.push(res));
+    for (let nth = 0; nth < 256; nth += 1) await client(GET.repeat(2));
+    await until(() => pending.length === 256);
+    await client(GET);
+    await until(() => pending.length === 257);
+    const last = await client(GET.repeat(2));
+    await until(() => last.isOver() && open() === 257);
+    expect(ended).toEqual(['too many requests']);
+    // A connection that has got its responses makes way.
+    pending[0]?.end('ok');
+    await until(() => pending.length === 259);
+    await client(GET.repeat(2));
+    await until(() => pending.length === 260);
+    expect([open(), ended]).toEqual([258, ['too many requests']]);
+  });
+
+  test('that disconnects: the requests that wait are not handled', async () => {
+    const handled: ServerResponse[] = [];
+    const { client, open } = await serve((_req, res) => void handled.push(res));
+    const one = await client(GET.repeat(3));
+    await until(() => handled.length === 1);
+    one.socket.destroy();
+    await until(() => handled[0]?.closed && open() === 0);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(handled).toHaveLength(1);
+  });
+
+  test('gets no response after one with `Connection: close`, and those requests are not handled', async () => {
+    let handled = 0;
+    const { client, open } = await serve((_req, res) => {
+      handled += 1;
+      res.setHeader('Connection', 'close').end('ok');
+    });
+    const one = await client(GET.repeat(3));
+    await until(() => one.isOver() && open() === 0);
+    expect([handled, one.received().match(/ok/g)]).toEqual([1, ['ok']]);
+  });
+});
+
+describe('large messages', () => {
+  const MIB = 1024 * 1024;
+  /** A minimum rate that only a stalled client falls below. */
+  const RATE = { bytesPerS: 1, windowMs: 200 };
+
+  const cleanups: (() => Promise<void>)[] = [];
+  afterEach(async () => {
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+  });
+
+  async function serve(listener: RequestListener) {
+    const ended: EndReason[] = [];
+    const server = await startHttpServer(listener, {
+      host: '127.0.0.1',
+      port: 0,
+      counts: { opened: () => {}, closed: () => {}, ended: (reason) => ended.push(reason) },
+    });
+    cleanups.push(() => server.stop());
+    return { port: server.port, ended };
+  }
+
+  describe('a large response', () => {
+    test('arrives unchanged, and its memory is released as the client reads', async () => {
+      const body = `a${'\u{1f4e6}é'.repeat(2 * MIB)}`;
+      const left: number[] = [];
+      const { port } = await serve((_req, res) => {
+        res.setHeader('Content-Length', Buffer.byteLength(body));
+        void sendLarge(res, body, { reserved: { shrinkTo: (bytes) => left.push(bytes) } });
+      });
+      const [res]: IncomingMessage[] = await once(get({ port }), 'response');
+      expect(res && (await text(res)) === body).toBe(true);
+      expect(left.length).toBeGreaterThan(10);
+      expect(left).toEqual(left.toSorted((a, b) => b - a));
+      expect(left.at(-1)).toBe(0);
+    });
+
+    test('that the client does not read is aborted, and the connection is closed', async () => {
+      const { port, ended } = await serve((_req, res) => {
+        void sendLarge(res, 'x'.repeat(32 * MIB), { rate: RATE });
+      });
+      const socket = connect(port, '127.0.0.1')
+        .pause()
+        .on('error', () => {});
+      socket.write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+      await until(() => ended.length > 0);
+      expect(ended).toEqual(['answer not read']);
+      socket.destroy();
+    });
+  });
+
+  describe('a large body', () => {
+    /** The result of reading the body. */
+    async function reading(
+      send: (socket: ReturnType<typeof connect>) => void,
+      lateMs = 60_000,
+    ): Promise<unknown> {
+      const result = Promise.withResolvers<unknown>();
+      const reserved = { growTo: () => {}, requireCapacity: () => {} };
+      const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, reserved, rate: RATE, lateMs };
+      const server = createServer((req, res) => {
+        readBody(req, res, bounds).then((bytes) => result.resolve(bytes?.length), result.resolve);
+      });
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const { port } = server.address() as AddressInfo;
+      const socket = connect(port, '127.0.0.1').on('error', () => {});
+      const head = ['POST / HTTP/1.1', 'host: x', 'content-type: application/json'];
+      socket.write(`${head.join('\r\n')}\r\ncontent-length: ${2 * MIB}\r\n\r\n`);
+      send(socket);
+      cleanups.push(async () => {
+        socket.destroy();
+        server.close();
+      });
+      return result.promise;
+    }
+
+    test('that stops arriving is rejected', async () => {
+      const result = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
+      expect(result).toBeInstanceOf(HttpError);
+      expect(result).toMatchObject({ error: { status: 408 } });
+    });
+
+    test('that stops arriving before it is large is rejected as soon as it is late', async () => {
+      const result = await reading((socket) => void socket.write('{'), 50);
+      expect(result).toMatchObject({ error: { status: 408 } });
+    });
+
+    test('that keeps arriving is read', async () => {
+      expect(await reading((socket) => void socket.write(Buffer.alloc(2 * MIB, ' ')))).toBe(
+        2 * MIB,
+      );
+    });
   });
 });

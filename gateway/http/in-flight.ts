@@ -1,6 +1,6 @@
 import type { OperationId } from '../../services/contract/operation.ts';
-import type { Logger } from '../../services/platform/log.ts';
-import type { Telemetry } from '../../services/platform/telemetry.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
+import type { Telemetry } from '../../services/platform/telemetry/telemetry.ts';
 import { overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
 

@@ -1,7 +1,8 @@
 import { type Meter, SpanKind } from '@opentelemetry/api';
 import type { Request, Response } from 'express';
-import type { Logger } from '../../services/platform/log.ts';
-import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
+import { logFirst } from '../../services/platform/telemetry/log-seldom.ts';
+import { inSpan, type Telemetry } from '../../services/platform/telemetry/telemetry.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Upper bounds of the duration histogram, in seconds. */
@@ -9,6 +10,9 @@ const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** Paths that are not in the access log, because probes request them too often. */
 const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
+
+/** Maximum number of lines about refused requests of strangers. Further ones are counted, so that they fill no disk. */
+const STRANGERS_PER_SECOND = 50;
 
 /** What is measured and logged of a complete request. */
 interface CompleteRequest {
@@ -27,6 +31,9 @@ export function createInstrumentation(o: {
 }): (exchange: Exchange, req: Request, res: Response, work: () => void) => void {
   const { meter, tracer } = o.telemetry;
   const measure = requestMetrics(meter);
+  const ofStrangers = logFirst(STRANGERS_PER_SECOND, (count) =>
+    o.logger.info({ count }, 'more requests without a valid credential were refused'),
+  );
 
   return (exchange, req, res, work) => {
     const { method, originalUrl } = req;
@@ -46,7 +53,12 @@ export function createInstrumentation(o: {
       const request = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
       measure(exchange, request);
       const [path = ''] = originalUrl.split('?', 1);
-      if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, request);
+      if (!UNLOGGED.has(path) && !exchange.isShed) {
+        const write = () => logAccess(o.logger, exchange, request);
+        const isStranger = status >= 400 && exchange.actorId === undefined;
+        if (isStranger) ofStrangers(write);
+        else write();
+      }
       if (exchange.operation) span.updateName(`${method} ${exchange.operation}`);
       span.setAttribute('http.response.status_code', res.statusCode);
     });

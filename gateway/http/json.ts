@@ -1,9 +1,9 @@
+import { JSON_KEPT_NUMBERS_MAX } from '../../services/contract/limits.ts';
 import {
   endOfString,
   parseExactJson,
   parseJsonWithoutRounding,
-} from '../../services/contract/exact-json.ts';
-import { JSON_KEPT_NUMBERS_MAX } from '../../services/contract/limits.ts';
+} from '../../services/contract/validate/exact-json.ts';
 import { badBody } from '../errors.ts';
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

@@ -1,8 +1,8 @@
 import type { RequestHandler } from 'express';
-import { databaseProbe } from '../../services/platform/health.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
-import { schemaState } from '../../services/platform/schema-state.ts';
-import { within } from '../../services/platform/within.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { schemaState } from '../../services/platform/postgres/schema-state.ts';
+import { databaseProbe } from '../../services/platform/process/health.ts';
+import { within } from '../../services/platform/process/within.ts';
 
 export interface Readiness {
   readonly ready: boolean;

@@ -1,8 +1,36 @@
-import { afterCommit, type Queryable } from '../../services/platform/postgres.ts';
-import { named, sql } from '../../services/platform/sql.ts';
+import { afterCommit, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { named, sql } from '../../services/platform/postgres/sql.ts';
+import { type Permission, permits, ROLES, type Role } from '../tenancy/permissions.ts';
 import type { FactKind, ShopFact } from './facts.ts';
-import { MAX_FACTS, RULES } from './mail-rules.ts';
 import type { MailMetrics } from './metrics.ts';
+
+interface Rule {
+  /** The roles whose members get the mail. */
+  readonly roles: readonly Role[];
+  /** Whether its subject has at most one mail a day. A mail without this limit still counts as the one of the day. */
+  readonly isDaily: boolean;
+}
+
+const DEVELOPERS = rolesWith(['developer.view', 'developer.manage']);
+const OWNERS: readonly Role[] = ['owner'];
+
+/** Who gets a mail about a fact, and how often. */
+const RULES: Readonly<Record<FactKind, Rule>> = {
+  endpoint_failing: { roles: DEVELOPERS, isDaily: true },
+  endpoint_disabled: { roles: DEVELOPERS, isDaily: false },
+  endpoint_exhausted: { roles: DEVELOPERS, isDaily: true },
+  secret_revealed: { roles: OWNERS, isDaily: true },
+  assistant_connected: { roles: OWNERS, isDaily: true },
+  owner_added: { roles: OWNERS, isDaily: false },
+  app_installed: { roles: OWNERS, isDaily: false },
+};
+
+/** Maximum number of facts in one mail: as many as a shop has subscriptions. Further facts are left out. */
+const MAX_FACTS = 100;
+
+function rolesWith(anyOf: readonly Permission[]): Role[] {
+  return ROLES.filter((role) => permits(role, anyOf));
+}
 
 /** Stores mails. */
 export interface MailAdder {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { busShape, type Settings, wholeNumber } from '../../services/platform/config.ts';
+import { busShape, type Settings, wholeNumber } from '../../services/platform/process/config.ts';
 import type { SmtpSettings } from './smtp.ts';
 
 const NEEDED = 'needed if SMTP_URL is set';
@@ -24,7 +24,7 @@ const smtpShape = {
     .url({ protocol: /^smtps?$/, error: 'must be smtp://user@host:port or smtps://user@host:port' })
     .optional()
     .describe(
-      'Server that takes mails to members: smtps:// encrypts from the start, smtp:// with STARTTLS. Without it no mails are sent',
+      'Server that takes mails to members, such as smtps://returns@mail.example.com:465, or smtp://returns@mail.example.com:587 with STARTTLS. Without it no mails are sent. When it is first set, members get mails about the last RETENTION_DAYS',
     ),
   SMTP_PASSWORD_FILE: z
     .string()
@@ -33,7 +33,9 @@ const smtpShape = {
   SMTP_TLS: z
     .enum(['required', 'none'], { error: 'must be required or none' })
     .default('required')
-    .describe('Whether a server of smtp:// must offer STARTTLS; none sends unencrypted'),
+    .describe(
+      'Whether a server of smtp:// must offer STARTTLS; none, only for a server on the same machine or in the mesh, sends unencrypted',
+    ),
   SMTP_TLS_CA_FILE: z
     .string()
     .optional()
@@ -46,7 +48,9 @@ const smtpShape = {
     .max(320)
     .regex(SENDER, 'must be an address, or a name and <address>')
     .optional()
-    .describe(`Sender of mails, such as Returns <returns@example.com>; ${NEEDED}`),
+    .describe(
+      `Sender of mails, such as Returns <returns@example.com>; ${NEEDED}. SPF and DKIM of its domain must allow the server`,
+    ),
   MAIL_GATHER_SECONDS: wholeNumber(0, 3_600)
     .default(60)
     .describe('Seconds for which a mail waits for further news about the same address'),

@@ -6,7 +6,7 @@ import {
   SubscriptionDisabled_Reason as Reason,
   type WebhookSubscription,
 } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import { actorKindText } from '../../services/platform/actor.ts';
+import { actorKindText } from '../../services/platform/values/actor.ts';
 
 const subscription = z.object({
   id: z.string(),
@@ -55,6 +55,24 @@ export const factShape = z.discriminatedUnion('kind', [
     /** The host that got the code, or the scheme of the app. */
     app: z.string(),
   }),
+  z.object({
+    kind: z.literal('owner_added'),
+    at: z.iso.datetime(),
+    /** The new owner. */
+    user_id: z.string(),
+    /** The owner who made or invited the new one. */
+    by_user_id: z.string(),
+  }),
+  z.object({
+    kind: z.literal('app_installed'),
+    at: z.iso.datetime(),
+    user_id: z.string(),
+    client_id: z.string(),
+    name: z.string(),
+    /** What it may do, and what an owner still has to allow. */
+    scopes: z.array(z.string()),
+    waiting_scopes: z.array(z.string()),
+  }),
 ]);
 
 export type Fact = z.output<typeof factShape>;
@@ -67,6 +85,21 @@ export interface ShopFact {
   /** What it is about. Facts with one subject are in one mail, if they come together. */
   readonly subject: string;
   readonly fact: Fact;
+}
+
+/** The fact that somebody became an owner. */
+export function ownerAdded(o: {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly byUserId: bigint;
+}): ShopFact {
+  const at = new Date().toISOString();
+  const [user_id, by_user_id] = [String(o.userId), String(o.byUserId)];
+  return {
+    shopId: o.shopId,
+    subject: `owner:${user_id}`,
+    fact: { kind: 'owner_added', at, user_id, by_user_id },
+  };
 }
 
 /** Returns the fact of an event; undefined for an event that nobody gets a mail about. */

@@ -1,6 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
-import type { Queryable } from '../../services/platform/postgres.ts';
-import { sharedWithTimeout } from '../../services/platform/shared-with-timeout.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { sharedWithTimeout } from '../../services/platform/postgres/shared-with-timeout.ts';
 import { type Ending, oldestOpenSeconds } from './store.ts';
 
 export interface MailMetrics {

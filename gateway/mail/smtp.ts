@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import SMTPConnection, { type SMTPConnectionOptions } from 'nodemailer/lib/smtp-connection';
-import { within } from '../../services/platform/within.ts';
+import { within } from '../../services/platform/process/within.ts';
 
 export interface SmtpSettings {
   readonly host: string;

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { createJobLease } from '../../services/platform/job-lease.ts';
-import { onlyRow } from '../../services/platform/only-row.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
-import { raw, sql } from '../../services/platform/sql.ts';
+import { createJobLease } from '../../services/platform/leases/leases.ts';
+import { onlyRow } from '../../services/platform/postgres/only-row.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { raw, sql } from '../../services/platform/postgres/sql.ts';
 import { type Fact, factShape } from './facts.ts';
 
 /** A mail that this process works on. */
@@ -10,8 +10,10 @@ export interface Mail {
   readonly shopId: bigint;
   readonly id: bigint;
   readonly token: bigint;
-  readonly userId: bigint;
-  /** All of one kind. Empty when this release cannot read them, because a newer one wrote them. */
+  /** The recipient; null for the mail of an invitation, whose recipient is no member yet. */
+  readonly userId: bigint | null;
+  readonly invitationId: bigint | null;
+  /** All of one kind. Empty for an invitation, and when this release cannot read them, because a newer one wrote them. */
   readonly facts: readonly Fact[];
   /** Tries that ended without a result. */
   readonly attempts: number;
@@ -19,7 +21,10 @@ export interface Mail {
   readonly wasHandedOver: boolean;
 }
 
-/** How a mail ended. `unknown`: a server may have it. `dropped`: the recipient is no longer a member of the shop. */
+/**
+ * How a mail ended. `unknown`: a server may have it. `dropped`: the recipient is no longer a member of the shop, or nobody
+ * could accept the invitation any more.
+ */
 export type Ending = 'sent' | 'failed' | 'unknown' | 'dropped';
 
 /**
@@ -40,7 +45,8 @@ const lease = createJobLease<Mail>({
     select shop_id, id from mails where ended is null and due_at <= clock_timestamp()
      order by due_at limit ${limit} for update skip locked`,
   onClaim: raw('is_gathering = false'),
-  returning: raw(`job.shop_id as "shopId", job.id, job.user_id as "userId", job.facts, job.attempts,
+  returning: raw(`job.shop_id as "shopId", job.id, job.user_id as "userId",
+    job.invitation_id as "invitationId", job.facts, job.attempts,
     job.handed_over_at is not null as "wasHandedOver"`),
 });
 

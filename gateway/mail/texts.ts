@@ -1,8 +1,9 @@
+import { isScope, SCOPE_RULES } from '../../services/contract/scopes.ts';
+import { PORTAL_PATH } from '../portal/session/return-path.ts';
 import type { Fact, FactOf } from './facts.ts';
-import { mailPages } from './portal-pages.ts';
 
 /** The values that the texts contain, besides the facts. */
-export interface TextContext {
+interface TextContext {
   readonly shopName: string;
   /** Public address of the API. Mails link to its documentation and its portal. */
   readonly publicUrl: string;
@@ -10,9 +11,11 @@ export interface TextContext {
   readonly hasPortal: boolean;
   /** The actor of a fact in words, such as `the API key k3v9x0aabbcc`. */
   readonly by: string;
+  /** The person whom a fact is about, in words; empty when it is about nobody. */
+  readonly who: string;
 }
 
-export interface MailText {
+interface MailText {
   readonly subject: string;
   readonly text: string;
 }
@@ -56,6 +59,10 @@ function partsOf(first: Fact, facts: readonly Fact[], c: TextContext): Parts {
       return revealed(first, c);
     case 'assistant_connected':
       return connected(first, c);
+    case 'owner_added':
+      return newOwner(first, c);
+    case 'app_installed':
+      return installed(first, c);
     default:
       throw new Error(`there is no text for ${first satisfies never}`);
   }
@@ -175,6 +182,49 @@ function connected(first: FactOf<'assistant_connected'>, c: TextContext): Parts 
   };
 }
 
+function newOwner(first: FactOf<'owner_added'>, c: TextContext): Parts {
+  return {
+    subject: `[${c.shopName}] There is a new owner`,
+    lines: [
+      `${plain(c.who, 320)} is now an owner of the shop ${c.shopName}, and may do everything in it.`,
+      '',
+      `When: ${timeText(first.at)}`,
+      `By: ${plain(c.by, 400)}`,
+      '',
+      'If you expected this, you need not do anything.',
+      'If not: change the role in the portal, and check the members of the shop.',
+    ],
+  };
+}
+
+function installed(first: FactOf<'app_installed'>, c: TextContext): Parts {
+  const name = plain(first.name, 100);
+  const texts = (scopes: readonly string[]) =>
+    scopes.filter(isScope).map((scope) => `- ${SCOPE_RULES[scope].text}`);
+  const waiting = texts(first.waiting_scopes);
+  return {
+    subject: `[${c.shopName}] The app ${name} was connected`,
+    lines: [
+      `The app ${name} was connected to the shop ${c.shopName}. This lets it do:`,
+      ...texts(first.scopes),
+      ...(waiting.length > 0
+        ? [
+            '',
+            'It also asks for this, which waits until an owner allows it in the portal:',
+            ...waiting,
+          ]
+        : []),
+      '',
+      `When: ${timeText(first.at)}`,
+      `By: ${plain(c.by, 400)}`,
+      `Client id: ${plain(first.client_id, 200)}`,
+      '',
+      'If you expected this, you need not do anything.',
+      'If not: remove the app in the portal, and check the members of the shop.',
+    ],
+  };
+}
+
 const DEVELOPER =
   'You get this mail because you may see or manage the developer settings of this shop.';
 const OWNER = 'You get this mail because you are an owner of this shop.';
@@ -185,6 +235,8 @@ const REASON: Readonly<Record<Fact['kind'], string>> = {
   endpoint_exhausted: DEVELOPER,
   secret_revealed: OWNER,
   assistant_connected: OWNER,
+  owner_added: OWNER,
+  app_installed: OWNER,
 };
 
 function subscriptionText(of: { id: string; topic: string; trigger: string }): string {
@@ -207,4 +259,71 @@ function ofKind<K extends Fact['kind']>(facts: readonly Fact[], kind: K): FactOf
 function plain(text: string, max: number): string {
   const line = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').trim();
   return [...line].slice(0, max).join('');
+}
+
+/** A page of the portal that a mail is about. */
+interface MailPage {
+  /** What a person finds on the page. */
+  readonly title: string;
+  /** From `/portal` on, with the filters of the page. */
+  readonly path: string;
+}
+
+/** Where to look in the log for the deliveries that a mail is about. */
+const DELIVERIES = {
+  endpoint_failing: { title: 'Deliveries that wait', state: 'waiting' },
+  endpoint_disabled: { title: 'Deliveries that are held', state: 'held' },
+  endpoint_exhausted: { title: 'Deliveries that were given up', state: 'exhausted' },
+} as const;
+
+/**
+ * Returns the pages to which a mail links. A mail about several subscriptions links to the list of all.
+ *
+ * @param facts at least one, all of one kind.
+ */
+function mailPages(facts: readonly [Fact, ...Fact[]]): readonly MailPage[] {
+  const [first] = facts;
+  switch (first.kind) {
+    case 'endpoint_failing':
+    case 'endpoint_disabled':
+    case 'endpoint_exhausted': {
+      const { title, state } = DELIVERIES[first.kind];
+      const id = onlySubscription(facts);
+      const filter = id === undefined ? '' : `webhook=${id}&`;
+      return [
+        webhookPage(id),
+        { title, path: `${PORTAL_PATH}/deliveries?${filter}state=${state}` },
+      ];
+    }
+    case 'secret_revealed':
+      return [webhookPage(first.subscription.id), AUDIT_LOG];
+    case 'assistant_connected':
+      return [
+        { title: 'Connected assistants', path: `${PORTAL_PATH}/assistants` },
+        TEAM,
+        AUDIT_LOG,
+      ];
+    case 'owner_added':
+      return [TEAM, AUDIT_LOG];
+    case 'app_installed':
+      return [{ title: 'Partner apps', path: `${PORTAL_PATH}/partner-apps` }, TEAM, AUDIT_LOG];
+    default:
+      throw new Error(`there are no pages about ${first satisfies never}`);
+  }
+}
+
+const TEAM: MailPage = { title: 'Team and roles', path: `${PORTAL_PATH}/team` };
+const AUDIT_LOG: MailPage = { title: 'Audit log', path: `${PORTAL_PATH}/audit-log` };
+
+function webhookPage(id: string | undefined): MailPage {
+  return id === undefined
+    ? { title: 'Webhooks', path: `${PORTAL_PATH}/webhooks` }
+    : { title: `Webhook ${id}`, path: `${PORTAL_PATH}/webhooks/${id}` };
+}
+
+/** The id of the subscription; undefined when the facts are about several. */
+function onlySubscription(facts: readonly Fact[]): string | undefined {
+  const ids = new Set(facts.flatMap((one) => ('subscription' in one ? one.subscription.id : [])));
+  const [id] = ids;
+  return ids.size === 1 ? id : undefined;
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import { newKeyringText, parseKeyring } from '../../services/platform/security/keyring.ts';
 import {
   type McpBench,
   PUBLIC_URL,
@@ -8,9 +8,8 @@ import {
   startMcpBench,
 } from '../../test/kit/gateway/mcp.ts';
 import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
-import { storeGrant } from '../oauth/issue.ts';
-import { assistantCalls } from '../tenancy/assistant-calls.ts';
-import { listAudit } from '../tenancy/audit-list.ts';
+import { storeGrant } from '../oauth/tokens/issue.ts';
+import { assistantCalls, listAudit } from '../tenancy/audit-list.ts';
 import { createCatalogue } from './catalogue.ts';
 import { TOOLS } from './tools.ts';
 
@@ -18,7 +17,7 @@ const oauthKeyring = parseKeyring(newKeyringText());
 let bench: McpBench;
 beforeAll(async () => {
   bench = await startMcpBench({ OAUTH_KEYRING: oauthKeyring });
-}, 60_000);
+});
 afterAll(() => bench?.stop());
 
 const list = (member: SignedInMember, args = {}) =>
@@ -153,7 +152,8 @@ describe('an assistant that may only read', () => {
     expect(listed.map(({ name }: { name: string }) => name)).toEqual(
       createCatalogue().readOnly.owner.map(({ name }) => name),
     );
-    for (const [name, tool] of Object.entries(TOOLS)) {
+    for (const tool of TOOLS) {
+      const { name } = tool;
       const result = await bench.call(token, name, await bench.goodCall(reader, tool.name));
       expect([name, result.isError]).toEqual([name, !tool.hints.readOnly.is]);
       if (result.isError) expect(result.text).toMatch(/^Unauthorized: .* allowed .* only to read/);

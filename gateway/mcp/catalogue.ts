@@ -1,7 +1,7 @@
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
-import { permissionsFor } from '../actions/permissions.ts';
-import { permits, ROLES, type Role } from '../tenancy/permissions.ts';
-import { listedArguments, listedResult } from './json-schema.ts';
+import { hasRight } from '../actions/rights.ts';
+import { ROLES, type Role } from '../tenancy/permissions.ts';
+import { listedArguments, listedResult } from './schema/json-schema.ts';
 import type { Tool } from './tool.ts';
 import { TOOLS } from './tools.ts';
 
@@ -18,8 +18,7 @@ export function mayUse({ role, isReadOnly }: Rights, tool: Tool): boolean {
 
 /** Whether a user with this role may use the tool. */
 export function isPermitted(role: Role, tool: Tool): boolean {
-  const anyOf = permissionsFor(tool.name);
-  return anyOf.length === 0 || permits(role, anyOf);
+  return hasRight(role, tool.right);
 }
 
 /** The result of `tools/list` for each role. */
@@ -30,7 +29,7 @@ export type Catalogue = Readonly<Record<Role, readonly ListedTool[]>>;
  * read. All are built once, because generating JSON schemas is expensive.
  */
 export function createCatalogue(): Catalogue & { readonly readOnly: Catalogue } {
-  const listed = new Map(Object.values(TOOLS).map((tool) => [tool, listedAs(tool)]));
+  const listed = new Map(TOOLS.map((tool) => [tool, listedAs(tool)]));
   const of = (isReadOnly: boolean): Catalogue => {
     const entries = ROLES.map((role) => {
       const usable = [...listed].filter(([tool]) => mayUse({ role, isReadOnly }, tool));

@@ -8,14 +8,13 @@ import {
   toolResult,
 } from '../../test/kit/gateway/mcp.ts';
 import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
-import { createCatalogue } from './catalogue.ts';
 
 let bench: McpBench;
 let owner: SignedInMember;
 beforeAll(async () => {
   bench = await startMcpBench();
   owner = await bench.member('owner');
-}, 60_000);
+});
 afterAll(() => bench?.stop());
 
 /** The official client for one protocol revision. */
@@ -50,7 +49,7 @@ describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s'
       expect([name, result.isError]).toEqual([name, false]);
     }
     await client.close();
-  }, 60_000);
+  });
 
   test('gets prompts', async () => {
     const client = await connect(version);
@@ -71,16 +70,6 @@ describe.each(['2026-07-28', '2025-11-25'] as const)('the official client at %s'
     await expect(client.callTool({ name: 'no_such' })).rejects.toMatchObject({ code: -32602 });
     const result = await client.callTool({ name: 'get_return', arguments: { return_id: 99 } });
     expect(result.isError).toBe(true);
-    await client.close();
-  });
-
-  test('sees fewer tools with fewer permissions', async () => {
-    const warehouse = await bench.member('warehouse');
-    const client = await connect(version, warehouse.token);
-    const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toEqual(
-      createCatalogue().warehouse.map(({ name }) => name),
-    );
     await client.close();
   });
 });
@@ -124,36 +113,6 @@ describe('revision 2026-07-28', () => {
       id: 7,
       result: { structuredContent: { shop: { id: 1 } } },
     });
-  });
-
-  test('numbers in the details of processing keep their digits', async () => {
-    let received: { details?: object } = {};
-    Object.assign(bench.services.returns, {
-      processReturn: (request: typeof received) => {
-        received = request;
-        return { result: { case: 'queued', value: {} } };
-      },
-    });
-    const params = { name: 'process_return', arguments: { return_id: 11, details: { n: 7 } } };
-    const body = {
-      jsonrpc: '2.0',
-      id: 7,
-      method: 'tools/call',
-      params: { ...params, _meta: META },
-    };
-    const { status } = await bench.post({
-      token: owner.token,
-      headers: {
-        'content-type': 'application/json',
-        'mcp-protocol-version': '2026-07-28',
-        'mcp-method': 'tools/call',
-        'mcp-name': 'process_return',
-      },
-      raw: JSON.stringify(body).replace('{"n":7}', '{"n":19.90}'),
-    });
-    bench.resetServices();
-    expect(status).toBe(200);
-    expect(received.details).toMatchObject({ n: { value: { case: 'number', value: '19.90' } } });
   });
 
   test('the tool reports arguments that are not an object', async () => {

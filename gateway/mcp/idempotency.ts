@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Queryable } from '../../services/platform/postgres.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import type { ToolOutput } from './tool.ts';
 
 export interface KeyedCall {

@@ -1,4 +1,4 @@
-import { printable } from '../../services/platform/text.ts';
+import { printable } from '../../services/platform/values/text.ts';
 import { type Permission, permits, type Role } from '../tenancy/permissions.ts';
 
 export interface PromptArgument {

@@ -1,10 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { ReadableStream } from 'node:stream/web';
+import { CLIENT_INFO_META_KEY } from '@modelcontextprotocol/server';
 import express from 'express';
 import type pg from 'pg';
-import { forCaller } from '../../services/platform/caller.ts';
-import type { Logger } from '../../services/platform/log.ts';
-import type { Telemetry } from '../../services/platform/telemetry.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { forCaller } from '../../services/platform/rpc/caller.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
+import type { Telemetry } from '../../services/platform/telemetry/telemetry.ts';
 import { createAssistants } from '../actions/assistants.ts';
 import type { ReadReturn } from '../actions/context.ts';
 import { createDestinationNames } from '../actions/destination-names.ts';
@@ -21,23 +25,23 @@ import { EXACT_PATHS } from '../http/endpoint.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
-import { reserveResponse } from '../http/large-response.ts';
+import { drained, reserveResponse } from '../http/large-response.ts';
 import { type HttpResponse, type ReserveResponse, send } from '../http/respond.ts';
-import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
+import { isLoopback } from '../oauth/clients/redirect-uri.ts';
+import { selfNameOf } from '../oauth/clients/self-name.ts';
+import type { AccessTokenCheck, SignedIn } from '../oauth/tokens/access-token.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
-import { rememberClientName } from './client-name.ts';
-import { forwardResponse } from './forward-response.ts';
+import { parametersError, readMessage, removeInvalidArguments } from './http/message.ts';
+import { createOriginRules } from './http/origins.ts';
+import { createProtocol, kindOf, type Protocol } from './http/protocol.ts';
+import { createRequestGuard, type RequestGuard } from './http/request-guard.ts';
+import { idOf, RPC, rpcError } from './http/rpc-error.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
-import { parametersError, readMessage, removeInvalidArguments } from './message.ts';
-import { createOriginRules } from './origins.ts';
-import { createProtocol, kindOf, type Protocol } from './protocol.ts';
-import { createRequestGuard, type RequestGuard } from './request-guard.ts';
-import { idOf, RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
 import { createToolWork, type ToolWork } from './tool-work.ts';
 
-export interface McpDependencies {
+interface McpDependencies {
   readonly tokens: AccessTokenCheck;
   readonly services: Services;
   readonly readReturn: ReadReturn;
@@ -60,7 +64,7 @@ export interface McpDependencies {
   readonly allowedOrigins: readonly string[];
 }
 
-export interface McpServer {
+interface McpServer {
   /**
    * Serves `/mcp` and its icon.
    *
@@ -245,4 +249,82 @@ function coalesceChecks(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
   return createCoalescer(async (token, count) =>
     new Array<SignedIn | undefined>(count).fill(await tokens.check(token)),
   );
+}
+
+/**
+ * Stores the name that a program on the user's machine gives itself in `initialize`, or in `_meta` of a request. A grant
+ * that has a name keeps it.
+ */
+async function rememberClientName(
+  db: Queryable,
+  { shopId, grantId, app, selfName }: SignedIn,
+  message: object,
+): Promise<void> {
+  if (selfName !== null || app === null || !isLoopback(`http://${app}`)) return;
+  const name = selfNameOf(clientNameIn(message));
+  if (name === undefined) return;
+  await db.query(
+    'update oauth_grants set self_name = $3 where shop_id = $1 and id = $2 and self_name is null',
+    [shopId, grantId, name],
+  );
+}
+
+function clientNameIn(message: object): unknown {
+  const params: unknown = Reflect.get(message, 'params');
+  const { clientInfo, _meta } = Object(params);
+  return Object(clientInfo ?? Object(_meta)[CLIENT_INFO_META_KEY]).name;
+}
+
+/** Headers of the library's responses that the client gets. */
+const KEPT = ['allow', 'x-accel-buffering'];
+
+/**
+ * Sends a response of the MCP library to the client: JSON as a whole, a stream piece by piece.
+ *
+ * @param o.reserve reserves memory for a JSON response.
+ * @throws HttpError when `reserve` cannot reserve the memory.
+ */
+export async function forwardResponse(
+  response: Response,
+  o: {
+    req: IncomingMessage;
+    res: ServerResponse;
+    headers: Readonly<Record<string, string>>;
+    reserve: ReserveResponse;
+  },
+): Promise<void> {
+  const { req, res } = o;
+  const headers: Record<string, string> = { ...o.headers };
+  for (const name of KEPT) {
+    const value = response.headers.get(name);
+    if (value !== null) headers[name] = value;
+  }
+  const contentType = response.headers.get('content-type');
+  if (!response.body || contentType === null) {
+    return send(req, res, { status: response.status, headers });
+  }
+  const { status } = response;
+  if (!contentType.startsWith('text/event-stream')) {
+    const body = { contentType: 'application/json', text: await response.text() };
+    return send(req, res, { status, headers, body }, o.reserve);
+  }
+  res.statusCode = status;
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  res.setHeader('Content-Type', 'text/event-stream');
+  res.flushHeaders();
+  // A client that disconnects during the stream is not an error.
+  await sendStream(response.body, res).catch(() => res.destroy());
+}
+
+/**
+ * Sends a stream. It does not use `pipeline`, which adds seven listeners to the response. With four other listeners of
+ * the gateway, Node would warn of a listener leak.
+ */
+async function sendStream(body: ReadableStream, res: ServerResponse): Promise<void> {
+  const source = Readable.fromWeb(body);
+  const end = (): void => void source.destroy();
+  if (res.closed) return end();
+  res.once('close', end);
+  for await (const piece of source) if (!res.write(piece)) await drained(res);
+  res.end();
 }

@@ -1,13 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import type { CallToolResult } from '@modelcontextprotocol/server';
-import type { Logger } from '../../services/platform/log.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
+import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { isOutage } from '../../services/platform/postgres/outage.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
+import { isExhausted, isUnavailable, reasonOf } from '../../services/platform/values/errors.ts';
 import { changeNotes } from '../actions/context.ts';
-import { permissionsFor } from '../actions/permissions.ts';
+import { permissionsFor } from '../actions/rights.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
+import { errorSentence } from '../error-sentence.ts';
 import { RESPONSE_BYTES_MAX } from '../http/body-budget.ts';
-import { beginAuditedCall } from './audited.ts';
+import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import { isPermitted, mayUse, type Rights } from './catalogue.ts';
-import { type Failure, failureOf } from './failures.ts';
 import {
   abandonCall,
   type Claim,
@@ -30,7 +34,7 @@ export interface ToolRunner {
   readonly logger: Logger;
 }
 
-export interface ToolCall {
+interface ToolCall {
   readonly tool: Tool;
   readonly args: unknown;
   readonly context: ToolContext;
@@ -161,7 +165,7 @@ function unauthorizedText({ role }: Rights, tool: Tool): string {
   if (isPermitted(role, tool)) {
     return `Unauthorized: ${tool.name} changes something, and the user allowed this assistant only to read. Do not try again. To allow it, the user must first disconnect this assistant in the portal, then connect it again and choose everything.`;
   }
-  const needed = permissionsFor(tool.name).join(' or ');
+  const needed = permissionsFor(tool.right).join(' or ');
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can change the user's role in the portal, under Team and roles.`;
 }
 
@@ -191,4 +195,159 @@ function responseBytes(text: string): number {
 
 function errorResult(text: string): CallToolResult {
   return { content: [{ type: 'text', text }], isError: true };
+}
+
+/** What the assistant, the audit log and the log get about a failed call. */
+interface Failure {
+  /** The outcome in the audit log. `refused`: nothing was changed. `unknown`: the change may have been made. */
+  readonly outcome: 'refused' | 'unknown';
+  /** For the assistant: the problem and the next step. */
+  readonly text: string;
+  /** For the log; undefined for failures that the assistant can act on. */
+  readonly cause: 'outage' | 'bug' | undefined;
+}
+
+/** Describes an error of an action for the assistant. The texts of unexpected errors are never included. */
+function failureOf(error: unknown, o: { isWrite: boolean; requestId: string }): Failure {
+  if (error instanceof ToolError) return rejected(error.message);
+  const reason = reasonOf(error);
+  const text = reason === undefined ? undefined : textFor(reason, error);
+  if (text !== undefined) return rejected(text);
+  const isUnavailableNow =
+    isUnavailable(error) ||
+    isOutage(error) ||
+    isExhausted(error) ||
+    reason === Reason.SHOP_NOT_CONFIGURED;
+  if (isUnavailableNow)
+    return { outcome: 'unknown', text: unavailableText(o.isWrite), cause: 'outage' };
+  return {
+    outcome: 'unknown',
+    text: `Something went wrong on our side. Give the user the request id ${o.requestId} for support.`,
+    cause: 'bug',
+  };
+}
+
+function rejected(text: string): Failure {
+  return { outcome: 'refused', text, cause: undefined };
+}
+
+function unavailableText(isWrite: boolean): string {
+  const text = 'The service is not available at the moment. Try again in a few seconds';
+  return isWrite
+    ? `${text}, with the same idempotency_key if you sent one. Without a key, first read whether the change was made.`
+    : `${text}.`;
+}
+
+function textFor(reason: Reason, error: unknown): string | undefined {
+  const message = errorSentence(error);
+  switch (reason) {
+    case Reason.RETURN_NOT_FOUND:
+      return 'This shop has no such return. Find it with search_returns.';
+    case Reason.LINE_ITEM_NOT_FOUND:
+      return `${message} get_return returns the line_item_id of each line. Nothing was recorded.`;
+    case Reason.RETURN_TOO_LARGE:
+      return `${message} Nothing was recorded.`;
+    case Reason.DESTINATION_NOT_FOUND:
+      return 'This shop has no such destination. list_destinations returns the existing ones.';
+    case Reason.SUBSCRIPTION_NOT_FOUND:
+      return 'This shop has no such webhook. list_webhooks returns the existing ones.';
+    case Reason.DELIVERY_NOT_FOUND:
+      return 'This shop has no such delivery. list_webhook_deliveries returns the existing ones.';
+    case Reason.REPLAY_NOT_FOUND:
+      return 'This shop has no such replay. list_webhook_replays returns the existing ones.';
+    case Reason.FRAUD_REPORT_NOT_FOUND:
+      return 'This return has no fraud report. create_fraud_report creates one.';
+    case Reason.FRAUD_REPORT_EXISTS:
+      return 'This return already has a fraud report. get_fraud_report reads it.';
+    case Reason.WEBHOOK_URL_REFUSED:
+      return `${message} Ask the user for another address.`;
+    case Reason.ORDER_NOT_FOUND:
+      return 'The commerce platform of this shop has no such order.';
+    case Reason.NOT_ELIGIBLE:
+      return `${message} Nothing was changed. check_eligibility says what may be returned.`;
+    case Reason.NO_ORDER_LOOKUP:
+      return `${message} Nothing was changed. Tell the user.`;
+    case Reason.INVALID_FIELD:
+      return `${message} Correct it and call again.`;
+    case Reason.STATE_FORBIDS:
+    case Reason.REVISION_CONFLICT:
+    case Reason.ALREADY_OPEN:
+      return `${message} Nothing was changed. Read the object again to see its current state.`;
+    case Reason.QUOTA_EXCEEDED:
+      return `${message} Nothing was changed.`;
+    case Reason.IDEMPOTENCY_CONFLICT:
+      return message;
+    default:
+      return undefined;
+  }
+}
+
+type Detail = NonNullable<AuditEntry['detail']>;
+
+/** A write whose first audit entry is committed. */
+interface AuditedCall {
+  /**
+   * Writes the second entry with the outcome. `refused` means that nothing was changed. A failure to write is logged
+   * and not thrown, because the change itself is complete.
+   *
+   * @param changed the fields that the call has changed.
+   */
+  recordOutcome(outcome: 'done' | 'refused' | 'unknown', changed?: Detail): Promise<void>;
+}
+
+/**
+ * Writes the first of two audit entries for a change by an assistant. Both entries have the same `call`.
+ *
+ * The first entry (phase `asked`) is committed before the change, so every change has an entry even if the process or
+ * the database fails. A single entry after the change could be lost, because the change is in the transaction of
+ * another service. A first entry without a second one means that the outcome is unknown. While the audit log cannot be
+ * written, nothing is changed.
+ *
+ * @throws when the audit log cannot be written.
+ */
+async function beginAuditedCall(
+  db: Queryable,
+  logger: Logger,
+  o: {
+    readonly context: ToolContext;
+    readonly tool: string;
+    readonly subject: string;
+    readonly source: string;
+    readonly requestId: string;
+    readonly hasIdempotencyKey: boolean;
+  },
+): Promise<AuditedCall> {
+  const { context, tool } = o;
+  const call = randomUUID();
+  const { app, clientId, role, selfName } = context.user;
+  const entry = (phase: string, changed: Detail = {}): AuditEntry => ({
+    shopId: context.shopId,
+    by: {
+      actor: context.actor,
+      source: o.source,
+      ...(o.requestId !== '' && { requestId: o.requestId }),
+    },
+    action: `mcp.${tool}`,
+    subject: o.subject,
+    detail: {
+      call,
+      phase,
+      role,
+      client_id: clientId,
+      ...(app !== null && { app }),
+      ...(selfName !== null && { calls_itself: selfName }),
+      idempotency_key: o.hasIdempotencyKey,
+      ...changed,
+    },
+  });
+  await recordAudit(db, entry('asked'));
+  return {
+    async recordOutcome(outcome, changed) {
+      try {
+        await recordAudit(db, entry(outcome, changed));
+      } catch (error) {
+        logger.error({ err: error, tool, call, outcome }, 'outcome of a tool call not audited');
+      }
+    },
+  };
 }

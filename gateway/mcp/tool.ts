@@ -2,9 +2,9 @@ import type { z } from 'zod';
 import type { Assistants } from '../actions/assistants.ts';
 import type { ActionContext } from '../actions/context.ts';
 import type { DestinationNames } from '../actions/destination-names.ts';
-import type { ActionName } from '../actions/permissions.ts';
-import type { SignedIn } from '../oauth/access-token.ts';
-import { type InvalidArguments, parseArguments } from './arguments.ts';
+import type { RightName } from '../actions/rights.ts';
+import type { SignedIn } from '../oauth/tokens/access-token.ts';
+import { type InvalidArguments, parseArguments } from './schema/arguments.ts';
 
 /**
  * A hint about a tool, and the reason for its value. Clients use hints to decide whether to ask the user before a call.
@@ -37,9 +37,31 @@ export interface ToolContext extends ActionContext {
 /** The result of a tool, as in `structuredContent`. */
 export type ToolOutput = Readonly<Record<string, unknown>>;
 
+/** Objects of a shop, for arguments of calls. Tests over all tools make their calls from them. */
+export interface SampleObjects {
+  readonly openReturn: number;
+  /** A return in review. */
+  readonly flaggedReturn: number;
+  readonly closedReturn: number;
+  /** A return with a fraud report. */
+  readonly reportedReturn: number;
+  readonly lineItems: readonly number[];
+  readonly destination: number;
+  readonly webhook: number;
+  readonly delivery: string;
+  readonly replay: number;
+  readonly assistant: string;
+  /** A text that differs from all before. @param length in characters. */
+  longText(length: number): string;
+}
+
+type SampleArguments = (of: SampleObjects) => Readonly<Record<string, unknown>>;
+
 /** A tool as its file in `tools/` defines it. */
 export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
-  readonly name: ActionName;
+  readonly name: string;
+  /** Who may use it. */
+  readonly right: RightName;
   readonly title: string;
   /** Description for assistants. Begins with "Use this when". */
   readonly description: string;
@@ -49,6 +71,10 @@ export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly output: O;
   /** Id of the object that a write changes, for the audit log; absent for tools that only read. */
   readonly subject?: (input: z.output<I>) => string;
+  /** Arguments of a call that succeeds. */
+  readonly sample: SampleArguments;
+  /** The arguments that cost this service most; absent when the sample does. */
+  readonly costly?: SampleArguments;
   /** Executes the call. @throws ToolError, or the errors of its action. */
   run(context: ToolContext, input: z.output<I>): Promise<z.output<O>>;
 }
@@ -65,12 +91,15 @@ export interface PreparedCall {
 
 /** A tool without the types of its arguments. */
 export interface Tool {
-  readonly name: ActionName;
+  readonly name: string;
+  readonly right: RightName;
   readonly title: string;
   readonly description: string;
   readonly hints: Hints;
   readonly input: z.ZodObject;
   readonly output: z.ZodObject;
+  readonly sample: SampleArguments;
+  readonly costly: SampleArguments;
   prepare(args: unknown): { ok: true; call: PreparedCall } | InvalidArguments;
 }
 
@@ -78,14 +107,17 @@ export interface Tool {
 export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
   definition: ToolDefinition<I, O>,
 ): Tool {
-  const { name, title, description, hints, input, output, subject } = definition;
+  const { name, right, title, description, hints, input, output, subject, sample } = definition;
   return {
     name,
+    right,
     title,
     description,
     hints,
     input,
     output,
+    sample,
+    costly: definition.costly ?? sample,
     prepare(args) {
       const parsed = parseArguments(input, args);
       if (!parsed.ok) return parsed;
@@ -112,6 +144,6 @@ export function readOnlyHints(what: string): Hints {
     readOnly: { is: true, because: `It only reads ${what}.` },
     destructive: { is: false, because: 'It changes nothing.' },
     idempotent: { is: true, because: 'Reading again changes nothing.' },
-    openWorld: { is: false, because: "It reads only this service's own records." },
+    openWorld: { is: false, because: 'It reads only records of this shop.' },
   };
 }

@@ -1,11 +1,9 @@
-import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
-import { isOutage } from '../../services/platform/outage.ts';
-import { parseAccountId } from './account.ts';
-import { type Grants, grantPayload } from './grants.ts';
-import type { OneTimeRecords } from './one-time-records.ts';
+import { type Adapter, type AdapterPayload, type ClientMetadata, errors } from 'oidc-provider';
+import { isOutage } from '../../services/platform/postgres/outage.ts';
+import { parseAccountId } from './sign-in/account.ts';
+import type { OneTimeRecords } from './sign-in/one-time-records.ts';
+import type { GrantFor } from './tokens/issue.ts';
 
-/** How long a refresh token works after its first use, for clients that lost the response. Milliseconds. */
-const REFRESH_GRACE_MS = 30_000;
 /**
  * Tolerance for two concurrent requests with one code. The second request always fails. When it arrives within this
  * time after the first one, the tokens of the first stay valid. When it arrives later, they are revoked. Milliseconds.
@@ -17,9 +15,38 @@ export const RACE_MS = 1_000;
  */
 const REPLAYED_FOR_S = 60;
 
+/** Stores grants. Each code, refresh token and access token belongs to one, and ends with it. */
+export interface GrantStore {
+  /**
+   * Stores a grant. Idempotent: does not change an existing grant with this id.
+   *
+   * @param grant.scopes what the client asked for.
+   * @throws DomainError PERMISSION_DENIED when the user may not grant this; Error when the id belongs to another user's
+   *   grant, or to a revoked one.
+   */
+  put(
+    id: string,
+    grant: GrantFor & { readonly ttlS: number; readonly scopes: readonly string[] },
+  ): Promise<void>;
+  /** Undefined when the grant does not exist, is revoked or has expired, or when its client was removed. */
+  find(id: string): Promise<AdapterPayload | undefined>;
+  /** Ends a grant whose code or refresh token was used twice. Idempotent. */
+  revoke(id: string): Promise<void>;
+}
+
 export interface AdapterOptions {
   readonly records: OneTimeRecords;
-  readonly grants: Grants;
+  readonly grants: GrantStore;
+  /** Finds a client that is not in the configuration. */
+  readonly findClient?: ((id: string) => Promise<ClientMetadata | undefined>) | undefined;
+  /**
+   * How long a refresh token works after its first use, for clients that lost the response. Milliseconds.
+   *
+   * The clock of the database measures it. When that clock is set back, the first use is in the future. More than this
+   * time in the future counts as reuse, too: otherwise a stolen token would work until the clock has caught up. When the
+   * clock is set ahead, the period ends at once. A client that repeats its request at such a moment must connect again.
+   */
+  readonly refreshGraceMs: number;
   /** Time since the current request arrived. Milliseconds. */
   readonly arrivedMsAgo: () => number;
 }
@@ -36,9 +63,10 @@ export function createAdapters(o: AdapterOptions): (model: string) => Adapter {
         return guarded(interactionAdapter(o));
       case 'Grant':
         return guarded(grantAdapter(o));
+      case 'Client':
+        return guarded({ ...STORES_NOTHING, find: async (id) => o.findClient?.(id) });
       default:
-        // Sessions are not stored, because each request is a new sign-in. Clients come from the configuration. Access
-        // tokens are signed and not stored.
+        // Sessions are not stored, because each request is a new sign-in. Access tokens are signed and not stored.
         return STORES_NOTHING;
     }
   };
@@ -64,7 +92,7 @@ function codeAdapter({ records, arrivedMsAgo }: AdapterOptions): Adapter {
       if (!record) return undefined;
       const payload = withId(record.content, id);
       if (record.consumedMsAgo === null) return payload;
-      if (record.consumedMsAgo < arrivedMsAgo() + RACE_MS) return undefined;
+      if (Math.abs(record.consumedMsAgo) < arrivedMsAgo() + RACE_MS) return undefined;
       // RFC 6749, 4.1.2: oidc-provider revokes all tokens that were issued for a code when the code is used again.
       return { ...payload, consumed: true, exp: Math.floor(Date.now() / 1_000) + REPLAYED_FOR_S };
     },
@@ -76,7 +104,7 @@ function codeAdapter({ records, arrivedMsAgo }: AdapterOptions): Adapter {
   };
 }
 
-function refreshTokenAdapter({ records, grants }: AdapterOptions): Adapter {
+function refreshTokenAdapter({ records, grants, refreshGraceMs }: AdapterOptions): Adapter {
   return {
     ...STORES_NOTHING,
     upsert: (id, payload, ttlS) => put(records, 'RefreshToken', { id, payload, ttlS }),
@@ -84,11 +112,12 @@ function refreshTokenAdapter({ records, grants }: AdapterOptions): Adapter {
       const record = await records.find('RefreshToken', id);
       if (!record) return undefined;
       const payload = withId(record.content, id);
-      const isReused = record.consumedMsAgo !== null && record.consumedMsAgo >= REFRESH_GRACE_MS;
+      const { consumedMsAgo } = record;
+      const isReused = consumedMsAgo !== null && Math.abs(consumedMsAgo) >= refreshGraceMs;
       return isReused ? { ...payload, consumed: true } : payload;
     },
     async consume(id) {
-      if (await records.consume('RefreshToken', id, REFRESH_GRACE_MS)) return;
+      if (await records.consume('RefreshToken', id, refreshGraceMs)) return;
       // The grace period ended between `find` and here, so this use counts as a reuse.
       const record = await records.find('RefreshToken', id);
       const { grantId } = withId(record?.content, id);
@@ -119,25 +148,32 @@ function grantAdapter({ grants }: AdapterOptions): Adapter {
       const account = parseAccountId(payload.accountId ?? '');
       if (!account || payload.clientId === undefined)
         throw new Error('a grant without an account or a client');
-      await grants.put(id, { ...account, clientId: payload.clientId, ttlS: ttlS ?? 0 });
+      const scopes = Object.values(payload.resources ?? {}).flatMap((text) => text.split(' '));
+      await grants.put(id, { ...account, clientId: payload.clientId, ttlS: ttlS ?? 0, scopes });
     },
-    async find(id) {
-      const grant = await grants.find(id);
-      return grant && grantPayload(id, grant);
-    },
+    find: (id) => grants.find(id),
     destroy: (id) => grants.revoke(id),
   };
 }
 
-function put(
+async function put(
   records: OneTimeRecords,
   kind: 'AuthorizationCode' | 'RefreshToken' | 'Interaction',
   { id, payload, ttlS }: { id: string; payload: AdapterPayload; ttlS: number | undefined },
 ): Promise<void> {
   const { jti: _withheld, ...content } = payload;
-  // oidc-provider passes a lifetime for each of these models. Without one, the record is stored as expired.
-  return records.put(kind, id, { content, ttlS: ttlS ?? 0, grantId: payload.grantId });
+  try {
+    // oidc-provider passes a lifetime for each of these models. Without one, the record is stored as expired.
+    await records.put(kind, id, { content, ttlS: ttlS ?? 0, grantId: payload.grantId });
+  } catch (error) {
+    // The grant was deleted after oidc-provider had read it, for example with its installation.
+    if (Reflect.get(Object(error), 'code') !== FOREIGN_KEY_VIOLATION) throw error;
+    throw new errors.InvalidGrant('the grant has ended');
+  }
 }
+
+/** SQLSTATE (PostgreSQL, appendix A). */
+const FOREIGN_KEY_VIOLATION = '23503';
 
 function withId(content: unknown, id: string): AdapterPayload {
   return { ...(content as AdapterPayload | undefined), jti: id };

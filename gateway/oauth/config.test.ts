@@ -1,17 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
+import { forTargets } from '../../services/platform/services.ts';
 import { loadGatewayConfig } from '../config.ts';
 import { signInProvider } from './config.ts';
 
-const target = '127.0.0.1:1';
 const DEVELOPMENT = {
   DATABASE_URL: 'postgres://user@127.0.0.1/db',
-  RETURNS_TARGET: target,
-  DISPOSITIONS_TARGET: target,
-  DESTINATIONS_TARGET: target,
-  FRAUD_TARGET: target,
-  CARTS_TARGET: target,
-  WEBHOOKS_TARGET: target,
+  ...forTargets(() => '127.0.0.1:1'),
   SERVICE_TOKEN: 'token-of-32-characters-or-longer-x',
 };
 const PRODUCTION = {
@@ -24,7 +19,7 @@ const PRODUCTION = {
   SERVICE_ISSUER: 'https://cluster',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:*',
   TRANSPORT_SECURITY: 'mesh',
-  TRUSTED_PROXIES: 'none',
+  TRUSTED_PROXIES: '10.0.0.0/8',
 };
 const SIGN_IN = {
   SIGN_IN_ISSUER: 'https://login.example.com',

@@ -1,14 +1,19 @@
 import { z } from 'zod';
-import { list, originList, type Settings, wholeNumber } from '../../services/platform/config.ts';
-import { keyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import {
+  list,
+  originList,
+  type Settings,
+  wholeNumber,
+} from '../../services/platform/process/config.ts';
+import { keyringText, parseKeyring } from '../../services/platform/security/keyring.ts';
 import { KNOWN_CLIENTS } from './clients/known-clients.ts';
 import {
   createSupportedClients,
   parseClientDocuments,
   type SupportedClients,
 } from './clients/supported-clients.ts';
-import { DEFAULT_GRANT_DAYS } from './issue.ts';
-import type { SignInProvider } from './upstream.ts';
+import type { SignInProvider } from './sign-in/upstream.ts';
+import { DEFAULT_GRANT_DAYS } from './tokens/issue.ts';
 
 /** The client id of clients that do not use a metadata document. */
 export const DEFAULT_CLIENT_ID = 'rms-mcp';
@@ -18,13 +23,15 @@ export const oauthShape = {
   SIGN_IN_ISSUER: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .optional()
-    .describe('OpenID issuer where users sign in; without it assistants cannot connect'),
+    .describe(
+      'OpenID issuer where members and users of assistants sign in; needs SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING. Without it nobody can sign in (503). Register a confidential client there with the redirect URIs <PUBLIC_BASE_URL>/oauth/callback and <PUBLIC_BASE_URL>/portal/callback, and the scopes openid email profile. It must return email, and email_verified as true',
+    ),
   SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
   SIGN_IN_CLIENT_SECRET: z.string().min(1).optional().describe('Our client secret at that issuer'),
   SIGN_IN_REQUIRED_ACR: list
     .default([])
     .describe(
-      'Authentication context classes (acr); a sign-in must have one of them. Not checked when empty',
+      'Authentication context classes (acr), such as that of a second factor; a sign-in must have one of them. Not checked when empty',
     ),
   SIGN_IN_FORM_ORIGINS: originList
     .default([])
@@ -51,7 +58,7 @@ export const oauthShape = {
     .transform(parseClientDocuments)
     .optional()
     .describe(
-      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that uses one needs its URL as client_id here',
+      'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. An assistant with a metadata document needs its URL as client_id here. The tokens of a removed assistant stop at once',
     ),
   MCP_GRANT_DAYS: wholeNumber(1, 365)
     .default(DEFAULT_GRANT_DAYS)

@@ -2,13 +2,14 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
-import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
 import { UsageService } from '../../proto/gen/rms/portal/v1/usage_pb.ts';
-import { createLogger } from '../../services/platform/log.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
+import { openersAmong, SCOPES } from '../../services/contract/scopes.ts';
+import { createLogger } from '../../services/platform/telemetry/log.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 import { createApiKeyCheck } from '../auth/api-key-check.ts';
-import { startVersionUsage } from '../auth/version-usage.ts';
+import { startVersionUsage } from '../auth/usage.ts';
 
 let under: TestGateway;
 beforeAll(async () => {
@@ -162,8 +163,9 @@ describe('API keys in the portal', () => {
     const { key: valid } = await keys.createApiKey({ ...content, idempotencyKey: key() });
     // The keys that ended first were created last.
     const { rows } = await under.database.pool.query<{ id: string }>(
-      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, created_at, expires_at, revoked_at)
-       select $1::bigint, lpad(to_hex($1::bigint * 1000 + i), 12, '0'), sha256(i::text::bytea), '{}', '',
+      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, created_by_kind, created_by_id,
+                             created_at, expires_at, revoked_at)
+       select $1::bigint, lpad(to_hex($1::bigint * 1000 + i), 12, '0'), sha256(i::text::bytea), '{}', '', 'system', 'test',
               now() - i * interval '1 day', now() - (200 - i) * interval '1 minute',
               case when i % 2 = 0 then now() - (200 - i) * interval '1 hour' end
          from generate_series(1, 102) i returning key_id as id`,
@@ -195,17 +197,19 @@ describe('API keys in the portal', () => {
     expect(await works(text)).toBe(true);
   });
 
-  test('name the operations of each scope, and describe it with the words of the roles', async () => {
+  test('name the operations of each scope, and its sentence', async () => {
     const developer = await newDeveloper();
     const { scopes } = await developer.client(ApiKeysService).listScopes({});
-    expect(scopes.find(({ scope }) => scope === 'carts')?.operations).toContain('POST /cart');
-    const { actions } = await developer.client(TeamService).listRoles({});
-    for (const { scope, description } of scopes) {
-      expect(description).not.toBe('');
-      const words = actions.filter((action) => action.scope === scope);
-      expect(description).toBe(words.map((action) => `${action.description}.`).join(' '));
+    expect(scopes.map(({ scope }) => scope)).toEqual([...SCOPES]);
+    for (const { scope, description, operations } of scopes) {
+      expect(description).toMatch(/^[A-Z].*\.$/);
+      const opened = OPERATIONS.filter((one) => openersAmong([scope], one).length > 0);
+      expect(operations).toEqual(opened.map(({ method, path }) => `${method} ${path}`));
     }
-    expect(scopes.find(({ scope }) => scope === 'returns')?.description).toContain('pays refunds');
+    const of = (name: string) => scopes.find(({ scope }) => scope === name);
+    expect(of('returns')?.description).toContain('pays refunds');
+    expect(of('warehouse')?.operations).toContain('POST /dispositioning/assess');
+    expect(of('warehouse')?.operations).not.toContain('GET /warehouse/returns');
   });
 });
 

@@ -3,9 +3,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
-import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { sql, unnamed } from '../../services/platform/sql.ts';
+import {
+  SubscriptionStatus,
+  WebhooksService,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { sql, unnamed } from '../../services/platform/postgres/sql.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import {
   startTestGateway,
@@ -15,8 +17,8 @@ import {
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 import { until } from '../../test/kit/until.ts';
 import { recordAudits } from '../tenancy/audit.ts';
-import { entriesOf } from '../tenancy/audit-list.ts';
-import { searchAudit } from '../tenancy/audit-search.ts';
+import { entriesOf, searchAudit } from '../tenancy/audit-list.ts';
+import { addMember } from '../tenancy/members.ts';
 
 let under: TestGateway;
 beforeAll(async () => {
@@ -56,10 +58,9 @@ describe('an entry of the audit log', () => {
         status: SubscriptionStatus.INACTIVE,
       },
     });
-    const webhookId = String(FAKE.webhook);
     const url = 'https://new.example.com/in?key=s3cret';
-    const change = { webhookId, url, idempotencyKey: randomUUID() };
-    await owner.client(WebhooksService).updateWebhook(change);
+    const change = { subscriptionId: FAKE.webhook, url, idempotencyKey: randomUUID() };
+    await owner.client(WebhooksService).updateSubscription(change);
     under.resetServices();
 
     const [entry] = await found(owner, 'change a webhook', 'done');
@@ -69,7 +70,7 @@ describe('an entry of the audit log', () => {
       byEmail: owner.email,
       by: { kind: 'user', id: String(owner.userId), name: 'Ada' },
       objectKind: 'webhook',
-      subject: webhookId,
+      subject: String(FAKE.webhook),
       changes: [
         {
           field: 'url',
@@ -88,13 +89,13 @@ describe('an entry of the audit log', () => {
 
   test('says how long the former secret signs, and has no secret', async () => {
     const owner = await newOwner();
-    const rotation = { webhookId: String(FAKE.webhook), idempotencyKey: randomUUID() };
-    const { secrets } = await owner
+    const rotation = { subscriptionId: FAKE.webhook, idempotencyKey: randomUUID() };
+    const { secret } = await owner
       .client(WebhooksService)
       .rotateSecret({ ...rotation, overlapHours: 48 });
     const [entry] = await found(owner, 'rotate the signing secret', 'done');
     expect(entry?.changes).toMatchObject([{ field: 'overlap_hours', from: '', to: '48' }]);
-    expect(secrets[0]?.value).toMatch(/^whsec_/);
+    expect(secret?.value).toMatch(/^whsec_/);
     expect(
       JSON.stringify(entry, (_key, value) => (typeof value === 'bigint' ? `${value}` : value)),
     ).not.toContain('whsec_');
@@ -104,8 +105,14 @@ describe('an entry of the audit log', () => {
     const owner = await newOwner();
     const team = owner.client(TeamService);
     const email = `${randomUUID()}@example.com`;
-    const { member } = await team.addMember({ email, name: 'Bo', role: 'analyst' });
-    await team.changeRole({ userId: member?.userId ?? '', role: 'developer' });
+    const { userId } = await addMember(under.database.pool, {
+      shopId: owner.shopId,
+      email,
+      name: 'Bo',
+      role: 'analyst',
+      by: TEST_AUTHOR,
+    });
+    await team.changeRole({ userId: String(userId), role: 'developer' });
     const [entry] = (await found(owner, email)).filter(
       ({ action }) => action === 'member.role_changed',
     );

@@ -1,10 +1,11 @@
+import { randomUUID } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
 import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { sql, unnamed } from '../../services/platform/sql.ts';
+import { sql, unnamed } from '../../services/platform/postgres/sql.ts';
 import { sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
@@ -131,12 +132,15 @@ test('an entry says through what something was done, with the name of the key or
   expect(await throughOf('assistant.*', 'g4')).toBe('Service');
   expect(await throughOf('shop.created')).toBe('Command');
 
-  await owner
-    .client(TeamService)
-    .addMember({ email: 'bo@example.com', name: 'Bo', role: 'analyst' });
-  const added = (await entriesOf({ text: 'add' })).filter(
+  await owner.client(TeamService).inviteMember({
+    email: 'bo@example.com',
+    name: 'Bo',
+    role: 'analyst',
+    idempotencyKey: randomUUID(),
+  });
+  const added = (await entriesOf({ text: 'invit' })).filter(
     ({ by }) => by?.id === String(owner.userId),
   );
-  expect(added.map(({ action }) => action)).toContain('member.added');
+  expect(added.map(({ action }) => action)).toContain('invitation.sent');
   expect(new Set(added.map(({ through }) => through))).toEqual(new Set(['Portal']));
 });

@@ -45,13 +45,14 @@ export async function audited<T>(
 /** The fields of requests that name an object. At most one of them is in a request that changes something. */
 const ID_FIELDS = [
   'returnId',
-  'webhookId',
+  'subscriptionId',
   'deliveryId',
   'replayId',
   'keyId',
   'clientId',
   'assistantId',
   'userId',
+  'invitationId',
   'destinationId',
   'sessionId',
   'shopId',
@@ -62,7 +63,7 @@ const ID_FIELDS = [
 function subjectOf(request: object): string {
   for (const field of ID_FIELDS) {
     const value: unknown = Reflect.get(request, field);
-    if (value !== undefined && value !== '' && value !== '0') return String(value);
+    if (value !== undefined && value !== '' && String(value) !== '0') return String(value);
   }
   return '';
 }
@@ -79,5 +80,5 @@ function createdId(response: object): string {
 
 /** Whether a response says that nothing was done. */
 function isRefused(response: object): boolean {
-  return Reflect.get(response, 'result') === 'refused';
+  return Reflect.get(response, 'result')?.case === 'refused';
 }

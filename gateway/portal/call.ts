@@ -3,7 +3,7 @@ import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { ActionContext, changeNotes } from '../actions/context.ts';
 import type { Author } from '../tenancy/audit.ts';
-import type { PortalSession } from './sessions.ts';
+import type { PortalSession } from './session/sessions.ts';
 
 /** One call of the portal's page: who calls, in which shop, and from where. All of it comes from the session. */
 export interface PortalCall {

@@ -1,4 +1,4 @@
-import { wholeNumber } from '../../services/platform/config.ts';
+import { wholeNumber } from '../../services/platform/process/config.ts';
 
 /** The environment variables of the merchant's portal. */
 export const portalShape = {

@@ -1,22 +1,26 @@
 import type pg from 'pg';
-import type { Settings } from '../../services/platform/config.ts';
-import type { Logger } from '../../services/platform/log.ts';
+import type { Settings } from '../../services/platform/process/config.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import type { ReadReturn } from '../actions/context.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { InFlight } from '../http/in-flight.ts';
-import { createCookies } from '../oauth/cookies.ts';
-import { createOneTimeRecords } from '../oauth/one-time-records.ts';
+import type { MailAdder } from '../mail/add-mails.ts';
 import { SIGN_IN_TTL_S } from '../oauth/provider.ts';
-import { createUpstream, type SignInProvider } from '../oauth/upstream.ts';
+import { createCookies } from '../oauth/sign-in/cookies.ts';
+import { createOneTimeRecords } from '../oauth/sign-in/one-time-records.ts';
+import { createUpstream, type SignInProvider } from '../oauth/sign-in/upstream.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import type { InvitationMails } from '../tenancy/invitations.ts';
 import type { portalShape } from './config.ts';
-import { createSessionCookie, type SessionCookie } from './session-cookie.ts';
-import { createPortalSessions, type PortalSessions } from './sessions.ts';
-import { createPortalSignIn, type PortalSignIn } from './sign-in.ts';
-import { PORTAL_CALLBACK_PATH } from './sign-in-routes.ts';
+import { createInvitationSteps, type InvitationSteps } from './session/invitation.ts';
+import { createSessionCookie, type SessionCookie } from './session/session-cookie.ts';
+import { createSessionStarter } from './session/session-starter.ts';
+import { createPortalSessions, type PortalSessions } from './session/sessions.ts';
+import { createPortalSignIn, type PortalSignIn } from './session/sign-in.ts';
+import { PORTAL_CALLBACK_PATH } from './session/sign-in-routes.ts';
 
 export interface PortalOptions {
   readonly pool: pg.Pool;
@@ -37,6 +41,8 @@ export interface PortalOptions {
   readonly settings: Settings<typeof portalShape>;
   /** Whether `/docs` is served. */
   readonly docs: boolean;
+  /** Undefined when mails are off: then the portal shows the link of an invitation to who made it. */
+  readonly mails: (InvitationMails & MailAdder) | undefined;
   /** Undefined when no identity provider is configured: then nobody can sign in. */
   readonly provider: SignInProvider | undefined;
 }
@@ -47,6 +53,7 @@ export interface Portal extends PortalOptions {
   readonly sessions: PortalSessions;
   readonly sessionCookie: SessionCookie;
   readonly signIn: PortalSignIn | undefined;
+  readonly invitations: InvitationSteps | undefined;
 }
 
 export function createPortal(o: PortalOptions): Portal {
@@ -54,23 +61,27 @@ export function createPortal(o: PortalOptions): Portal {
   const { PORTAL_SESSION_HOURS: hours, PORTAL_SESSION_IDLE_MINUTES: idleMinutes } = settings;
   const sessions = createPortalSessions(pool, { hours, idleMinutes });
   const sessionCookie = createSessionCookie(publicUrl);
+  const records = createOneTimeRecords(pool);
+  const starter = createSessionStarter({ sessions, sessionCookie, sessionS: hours * 3_600 });
+  const common = { pool, logger, records, starter };
+  const invitations = provider && createInvitationSteps({ ...common, publicUrl, mails: o.mails });
   const signIn =
     provider &&
+    invitations &&
     createPortalSignIn({
-      pool,
-      logger,
+      ...common,
       sessions,
       sessionCookie,
-      records: createOneTimeRecords(pool),
+      invitations,
       cookies: createCookies(publicUrl, SIGN_IN_TTL_S),
       upstream: createUpstream({ ...provider, redirectUri: `${publicUrl}${PORTAL_CALLBACK_PATH}` }),
-      sessionS: hours * 3_600,
     });
   return {
     ...o,
     sessions,
     sessionCookie,
     signIn,
+    invitations,
     callsPerMinute: settings.PORTAL_CALLS_PER_MINUTE,
   };
 }

@@ -5,15 +5,15 @@ import {
   ErrorReason as Reason,
 } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import { isOutage } from '../../services/platform/postgres/outage.ts';
+import { enumText } from '../../services/platform/values/enum-text.ts';
 import {
   DomainError,
   fieldOf,
   isExhausted,
   isUnavailable,
   reasonOf,
-} from '../../services/platform/errors.ts';
-import { isOutage } from '../../services/platform/outage.ts';
+} from '../../services/platform/values/errors.ts';
 import { errorSentence } from '../error-sentence.ts';
 
 /** An error of a portal call as the page gets it. */
@@ -31,14 +31,19 @@ const CODES: ReadonlyMap<Reason, Code> = new Map([
   [Reason.WEBHOOK_URL_REFUSED, Code.InvalidArgument],
   [Reason.RETURN_TOO_LARGE, Code.InvalidArgument],
   [Reason.RETURN_NOT_FOUND, Code.NotFound],
+  [Reason.LINE_ITEM_NOT_FOUND, Code.NotFound],
   [Reason.DESTINATION_NOT_FOUND, Code.NotFound],
   [Reason.FRAUD_REPORT_NOT_FOUND, Code.NotFound],
   [Reason.SUBSCRIPTION_NOT_FOUND, Code.NotFound],
+  [Reason.COMMERCE_CONNECTION_NOT_FOUND, Code.NotFound],
   [Reason.DELIVERY_NOT_FOUND, Code.NotFound],
   [Reason.REPLAY_NOT_FOUND, Code.NotFound],
   [Reason.STATE_FORBIDS, Code.FailedPrecondition],
   [Reason.REVISION_CONFLICT, Code.FailedPrecondition],
   [Reason.ALREADY_OPEN, Code.FailedPrecondition],
+  [Reason.ORDER_NOT_FOUND, Code.NotFound],
+  [Reason.NOT_ELIGIBLE, Code.FailedPrecondition],
+  [Reason.NO_ORDER_LOOKUP, Code.FailedPrecondition],
   [Reason.FRAUD_REPORT_EXISTS, Code.AlreadyExists],
   [Reason.IDEMPOTENCY_CONFLICT, Code.AlreadyExists],
   [Reason.QUOTA_EXCEEDED, Code.ResourceExhausted],
@@ -88,6 +93,10 @@ function codeFor(reason: Reason, error: unknown): Code | undefined {
 const KEY_USED =
   'An earlier try was carried out, and its answer was lost. It had other values: see what it changed before you try again.';
 
+/** The page sends the revision that it shows with a call that pays. */
+const CHANGED =
+  'The return was changed in the meantime, so that something else may happen. Read what would happen now before you process it.';
+
 function shown(code: Code, error: unknown, reason: Reason | undefined): ConnectError {
   const value = {
     field: fieldOf(error) ?? '',
@@ -95,7 +104,12 @@ function shown(code: Code, error: unknown, reason: Reason | undefined): ConnectE
   };
   const details = [{ desc: FieldErrorSchema, value }];
   const isKeyUsed = reason === Reason.IDEMPOTENCY_CONFLICT && value.field === 'idempotency_key';
-  return new ConnectError(isKeyUsed ? KEY_USED : errorSentence(error), code, undefined, details);
+  if (reason === Reason.REVISION_CONFLICT && value.field !== 'expected_revision') {
+    return new ConnectError(errorSentence(error), Code.Aborted, undefined, details);
+  }
+  const text =
+    reason === Reason.REVISION_CONFLICT ? CHANGED : isKeyUsed ? KEY_USED : errorSentence(error);
+  return new ConnectError(text, code, undefined, details);
 }
 
 /** Marks errors that the portal itself made for the page. */

@@ -16,8 +16,8 @@ import type { InFlight } from '../http/in-flight.ts';
 import { sendContinue } from '../http/receive-body.ts';
 import type { Services } from '../services.ts';
 import type { PortalCall } from './call.ts';
-import type { SessionCookie } from './session-cookie.ts';
-import { cannotReadSession, type PortalSession, type PortalSessions } from './sessions.ts';
+import type { SessionCookie } from './session/session-cookie.ts';
+import { cannotReadSession, type PortalSession, type PortalSessions } from './session/sessions.ts';
 
 /** The page sends the shop that it shows; the call fails when the session has moved to another one. */
 const SHOP_HEADER = 'portal-shop';

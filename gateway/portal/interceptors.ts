@@ -1,11 +1,12 @@
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
-import { forCaller } from '../../services/platform/caller.ts';
-import type { Logger } from '../../services/platform/log.ts';
+import { forCaller } from '../../services/platform/rpc/caller.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
+import { permissionsFor } from '../actions/rights.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
-import { accessOf, mayCall, nameOf } from './access.ts';
 import { audited } from './audited.ts';
 import { CALL, type PortalCall } from './call.ts';
 import { portalError, toConnectError } from './errors.ts';
+import { entryOf, mayCall, nameOf } from './methods.ts';
 
 export interface InterceptorParts {
   readonly audit: AuditWriter;
@@ -23,9 +24,9 @@ export function portalInterceptor(o: InterceptorParts): Interceptor {
     try {
       if (!call) throw portalError(Code.Unauthenticated, 'Sign in first.');
       requireAccess(o.logger, call, req.method);
-      const action = accessOf(req.method)?.audit ?? '';
+      const action = entryOf(req.method)?.audit?.[0];
       const work = () => forCaller(req.signal, () => next(req));
-      if (action === '' || req.stream) return await work();
+      if (action === undefined || req.stream) return await work();
       return await audited(o.audit, { call, action, request: req.message }, async () => {
         const response = await work();
         return { result: response, message: response.stream ? undefined : response.message };
@@ -61,7 +62,8 @@ function requireAccess(
     { method: nameOf(method), ...from, ...who, refused: 'permission missing' },
     'portal call refused',
   );
-  const permissions = accessOf(method)?.anyOf ?? [];
+  const entry = entryOf(method);
+  const permissions = entry ? permissionsFor(entry.right) : [];
   const text =
     permissions.length === 0
       ? 'Nobody may call this method.'

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, jest, test } from '@jest/globals';
-import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { errorOf, portalPerson } from '../../test/kit/portal/portal.ts';
 import { until } from '../../test/kit/until.ts';
@@ -17,7 +17,7 @@ afterEach(() => {
   jest.restoreAllMocks();
 });
 
-const METHOD = 'ReturnsService/ListReturns';
+const METHOD = 'ReturnsService/SearchReturns';
 const failed = () => lines.find(({ msg }) => String(msg).startsWith('portal call'));
 
 /** A call that hangs in the service until it ends. */
@@ -35,7 +35,7 @@ async function hangingCall(o: {
   };
   const agent = await portalPerson(under, { shopId: 1n, role: 'admin' });
   const error = errorOf(
-    agent.client(ReturnsService, o.headers).listReturns(
+    agent.client(ReturnsService, o.headers).searchReturns(
       {},
       {
         ...(o.signal && { signal: o.signal }),

@@ -9,9 +9,10 @@ import type { Portal } from './create.ts';
 import { MAX_TIMEOUT_MS, portalGuard } from './guard.ts';
 import { portalInterceptor } from './interceptors.ts';
 import { portalPageRouter } from './page.ts';
-import { pageSignIn } from './page-sign-in.ts';
 import { portalRoutes } from './routes.ts';
-import { portalSignInRoutes } from './sign-in-routes.ts';
+import { invitationRoutes } from './session/invitation-routes.ts';
+import { pageSignIn } from './session/page-sign-in.ts';
+import { portalSignInRoutes } from './session/sign-in-routes.ts';
 
 /** No request of the page is larger. Bytes. */
 const MAX_BODY = 256 * 1024;
@@ -28,6 +29,7 @@ export function portalRouter(
   const router = Router({ caseSensitive: true, strict: true });
   router.use('/portal/api', portalApi(portal, exchangeOf, calendar));
   router.use(portalSignInRoutes(portal));
+  router.use(invitationRoutes(portal));
   router.use(portalPageRouter({ signInFor: pageSignIn(portal) }));
   return router;
 }
@@ -58,7 +60,7 @@ function portalApi(
   return router;
 }
 
-/** The paths of all methods, such as `/rms.portal.v1.ReturnsService/GetReturn`. */
+/** The paths of all methods, such as `/rms.returns.v1.ReturnsService/FindReturn`. */
 function pathsOf(routes: (router: ConnectRouter) => void): ReadonlySet<string> {
   const router = createConnectRouter();
   routes(router);

@@ -3,8 +3,11 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
-import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { invalidField } from '../../services/platform/errors.ts';
+import {
+  SubscriptionStatus,
+  WebhooksService,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { invalidField } from '../../services/platform/values/errors.ts';
 import { FAKE, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { errorOf, type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
@@ -21,7 +24,7 @@ afterAll(() => under.stop());
 
 const webhooks = () => owner.client(WebhooksService);
 const key = () => ({ idempotencyKey: randomUUID() });
-const webhookId = String(FAKE.webhook);
+const subscriptionId = FAKE.webhook;
 const { topic, trigger, url } = sampleSubscription();
 const described = (description: string) => ({ ...sampleSubscription(), description });
 
@@ -37,11 +40,13 @@ describe('the description of a webhook in the portal', () => {
       subscriptions: [described(description), sampleSubscription()],
     });
     const content = { topic, trigger, url, description };
-    const created = await webhooks().createWebhook({ ...content, ...key() });
-    expect(created.webhook?.description).toBe(description);
-    expect((await webhooks().getWebhook({ webhookId })).webhook?.description).toBe(description);
-    const listed = await webhooks().listWebhooks({});
-    expect(listed.webhooks.map((one) => one.description)).toEqual([description, '']);
+    const created = await webhooks().createSubscription({ ...content, ...key() });
+    expect(created.subscription?.description).toBe(description);
+    expect((await webhooks().getSubscription({ subscriptionId })).subscription?.description).toBe(
+      description,
+    );
+    const listed = await webhooks().listSubscriptions({});
+    expect(listed.subscriptions.map((one) => one.description)).toEqual([description, '']);
   });
 
   test('is kept by a change without it, and removed by an empty one', async () => {
@@ -50,8 +55,12 @@ describe('the description of a webhook in the portal', () => {
       asked.push(description);
       return { subscription: sampleSubscription() };
     };
-    for (const change of [{ status: 'inactive' }, { description: '' }, { description: 'x' }]) {
-      await webhooks().updateWebhook({ webhookId, ...change, ...key() });
+    for (const change of [
+      { status: SubscriptionStatus.INACTIVE },
+      { description: '' },
+      { description: 'x' },
+    ]) {
+      await webhooks().updateSubscription({ subscriptionId, ...change, ...key() });
     }
     expect(asked).toEqual([undefined, '', 'x']);
   });
@@ -60,8 +69,8 @@ describe('the description of a webhook in the portal', () => {
     under.services.webhooks.updateSubscription = () => {
       throw invalidField('description', 'must be at most 200 characters');
     };
-    const change = { webhookId, description: 'x'.repeat(201), ...key() };
-    const error = await errorOf(webhooks().updateWebhook(change));
+    const change = { subscriptionId, description: 'x'.repeat(201), ...key() };
+    const error = await errorOf(webhooks().updateSubscription(change));
     expect(error).toMatchObject({
       code: Code.InvalidArgument,
       rawMessage: 'description must be at most 200 characters.',
@@ -76,8 +85,8 @@ describe('the description of a webhook in the portal', () => {
       previous: described(before),
     });
     under.services.webhooks.deleteSubscription = () => ({ previous: described(after) });
-    await webhooks().updateWebhook({ webhookId, description: after, ...key() });
-    await webhooks().deleteWebhook({ webhookId });
+    await webhooks().updateSubscription({ subscriptionId, description: after, ...key() });
+    await webhooks().deleteSubscription({ subscriptionId });
     const found = (text: string, what: string) =>
       until(async () => {
         const audit = owner.client(AuditService);

@@ -1,24 +1,25 @@
-import { Code, ConnectError } from '@connectrpc/connect';
+import { create } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { PayloadVersionService } from '../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
+import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
+import { PayloadsService } from '../../proto/gen/rms/portal/v1/payloads_pb.ts';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SearchReturnsRequest_Sort as Sort } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
+  DeliveryState,
+  GetSubscriptionResponseSchema,
   ReplayKind,
   ReplayState,
-  SubscriptionStatus,
+  WebhooksService,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { sampleReturn } from '../../services/contract/sample-return.ts';
 import { TRIGGERS } from '../../services/contract/vocabulary.ts';
-import {
-  FAKE,
-  NOW,
-  sampleDelivery,
-  sampleSubscription,
-} from '../../test/kit/gateway/fake-objects.ts';
+import { FAKE, sampleDelivery, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
-import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { errorOf, type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { until } from '../../test/kit/until.ts';
+import { entryOf } from './methods.ts';
 
 let under: TestGateway;
 let developer: PortalPerson;
@@ -30,74 +31,43 @@ afterEach(() => under.resetServices());
 afterAll(() => under.stop());
 
 const webhooks = () => developer.client(WebhooksService);
-const versions = () => developer.client(PayloadVersionService);
+const payloads = () => developer.client(PayloadsService);
 const key = (): string => crypto.randomUUID();
-const webhookId = String(FAKE.webhook);
-
-async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
-  return call.then(
-    () => new ConnectError('no error', Code.Unknown),
-    (error: unknown) => ConnectError.from(error),
-  );
-}
+const subscriptionId = FAKE.webhook;
 
 describe('webhooks in the portal', () => {
-  test('are listed with their health', async () => {
+  test('are read with shop and actor of the session, whatever the page sends', async () => {
     under.services.webhooks.listSubscriptions = (request) => {
-      expect(request).toMatchObject({ shopId: 1n, includeBacklog: true, includeHealth: true });
-      const health = { counted: 10, delivered: 7, payloadVersion: '2026-07' };
-      return { subscriptions: [{ ...sampleSubscription(), failures: 3, health }] };
+      expect(request).toMatchObject({
+        shopId: 1n,
+        includeBacklog: true,
+        includeHealth: true,
+        actor: { id: String(developer.userId), through: 'portal' },
+      });
+      return { subscriptions: [sampleSubscription()] };
     };
-    const listed = await webhooks().listWebhooks({});
-    expect(listed.payloadVersion).toBe('2026-07');
-    expect(listed.webhooks).toMatchObject([
-      {
-        id: webhookId,
-        status: 'active',
-        health: { state: 'failing', failures: 3, succeeded24h: 7, failed24h: 3 },
-      },
-    ]);
-  });
-
-  test.each([
-    ['healthy', { counted: 2, delivered: 1 }, {}],
-    ['idle', {}, {}],
-    ['untried', { countedSince: NOW }, {}],
-    ['healthy', { counted: 1, delivered: 1, countedSince: NOW }, {}],
-    ['failing', { countedSince: NOW }, { failures: 1 }],
-    ['failing', { pausedSince: NOW }, { failures: 20 }],
-    ['paused', { pausedSince: NOW }, {}],
-    ['inactive', { pausedSince: NOW }, { status: SubscriptionStatus.INACTIVE }],
-    [
-      'deactivated',
-      { countedSince: NOW },
-      { status: SubscriptionStatus.INACTIVE, inactiveReason: 'It failed.' },
-    ],
-  ])('are %s with the health %o', async (state, health, change) => {
-    under.services.webhooks.getSubscription = () => ({
-      subscription: { ...sampleSubscription(), ...change, health },
-    });
-    const { webhook } = await webhooks().getWebhook({ webhookId });
-    expect(webhook?.health?.state).toBe(state);
+    const asked = { shopId: 2n, actor: { id: '7' }, includeBacklog: true, includeHealth: true };
+    const { subscriptions } = await webhooks().listSubscriptions(asked);
+    expect(subscriptions).toMatchObject([sampleSubscription()]);
   });
 
   test('are created with a secret; a wrong address names the field', async () => {
     const body = { topic: 'return', trigger: 'return.closed', idempotencyKey: key() };
-    const created = await webhooks().createWebhook({ ...body, url: 'https://example.com/hook' });
+    const created = await webhooks().createSubscription({
+      ...body,
+      url: 'https://example.com/hook',
+    });
     expect(created.secret).toMatch(/^whsec_/);
-    const error = await errorOf(webhooks().createWebhook({ ...body, url: 'http://10.0.0.1' }));
+    const error = await errorOf(webhooks().createSubscription({ ...body, url: 'http://10.0.0.1' }));
     expect(error).toMatchObject({
       code: Code.InvalidArgument,
       rawMessage: 'The url must be an absolute https address.',
     });
-    const unknown = { ...body, topic: 'moon', url: 'https://example.com' };
-    expect(await errorOf(webhooks().createWebhook(unknown))).toMatchObject({
-      code: Code.InvalidArgument,
-    });
+    expect(error.findDetails(FieldErrorSchema)).toMatchObject([{ field: 'url' }]);
   });
 
   test('that do not exist are NOT_FOUND', async () => {
-    expect(await errorOf(webhooks().deleteWebhook({ webhookId: '999' }))).toMatchObject({
+    expect(await errorOf(webhooks().deleteSubscription({ subscriptionId: 999n }))).toMatchObject({
       code: Code.NotFound,
     });
     expect(await errorOf(webhooks().getDelivery({ deliveryId: 'msg_x' }))).toMatchObject({
@@ -105,8 +75,85 @@ describe('webhooks in the portal', () => {
     });
   });
 
+  test('show what a receiver answered to those who may read deliveries', async () => {
+    const lastFailure = { status: 500, error: 'answered 500', responseExcerpt: 'no such key' };
+    under.services.webhooks.getSubscription = () => ({
+      subscription: { ...sampleSubscription(), failures: 1, lastFailure },
+    });
+    const { subscription } = await webhooks().getSubscription({ subscriptionId });
+    expect(subscription?.lastFailure).toMatchObject(lastFailure);
+    // No role of today may see webhooks without their deliveries.
+    const response = create(GetSubscriptionResponseSchema, { subscription: { lastFailure } });
+    entryOf(WebhooksService.method.getSubscription)?.hide?.(response, () => false);
+    expect(response.subscription?.lastFailure?.responseExcerpt).toBe('');
+  });
+
+  test('do not have what they were before a change', async () => {
+    const previous = sampleSubscription();
+    under.services.webhooks.updateSubscription = () => ({
+      subscription: sampleSubscription(),
+      previous,
+    });
+    under.services.webhooks.deleteSubscription = () => ({ previous });
+    const change = { subscriptionId, idempotencyKey: key() };
+    expect((await webhooks().updateSubscription(change)).previous).toBeUndefined();
+    expect((await webhooks().deleteSubscription({ subscriptionId })).previous).toBeUndefined();
+  });
+
+  test('show a delivery with all its attempts, and lists with the last one', async () => {
+    const delivery = sampleDelivery();
+    const attempts = delivery.attempts.flatMap((one) => [one, { ...one, number: 2 }]);
+    const twice = { ...delivery, attempts };
+    under.services.webhooks.getDelivery = () => ({ delivery: twice });
+    under.services.webhooks.listDeliveries = () => ({ deliveries: [twice] });
+    under.services.webhooks.listLastTests = () => ({ deliveries: [twice] });
+    const one = await webhooks().getDelivery({ deliveryId: FAKE.delivery, includeBody: true });
+    expect(one.delivery?.attempts.map(({ number }) => number)).toEqual([1, 2]);
+    expect(one.delivery).toMatchObject({ body: delivery.body, returnId: FAKE.returns.open });
+    for (const list of [
+      webhooks().listDeliveries({ subscriptionId }),
+      webhooks().listLastTests({ version: '2026-10' }),
+    ]) {
+      expect((await list).deliveries[0]?.attempts).toMatchObject([{ number: 2 }]);
+    }
+  });
+
+  test('are replayed with one key for each click', async () => {
+    under.services.webhooks.startReplay = ({ filter, idempotencyKey }) => {
+      expect(idempotencyKey).toMatch(/^portal-[0-9a-f]{64}$/);
+      const replay = { id: 7n, kind: ReplayKind.REPLAY, state: ReplayState.RUNNING, total: 4 };
+      return { replay: { ...replay, ...(filter && { filter }) } };
+    };
+    const filter = { subscriptionId, states: [DeliveryState.EXHAUSTED] };
+    const started = await webhooks().startReplay({ filter, idempotencyKey: key() });
+    expect(started.replay).toMatchObject({ id: 7n, filter });
+    expect(await errorOf(webhooks().startReplay({ filter }))).toMatchObject({
+      code: Code.InvalidArgument,
+    });
+  });
+
+  test('set the payload version without a word of the one before', async () => {
+    under.services.webhooks.setPayloadVersion = ({ version, expectedVersion: previous }) => {
+      expect(previous).toBe('2026-07');
+      return { version, previous };
+    };
+    const change = { version: '2026-10', expectedVersion: '2026-07' };
+    expect(await webhooks().setPayloadVersion(change)).toMatchObject({
+      version: '2026-10',
+      previous: '',
+    });
+  });
+});
+
+describe('the payload version in the portal', () => {
+  test('is that of the shop, with the versions that it can have', async () => {
+    const current = await payloads().getPayloadVersion({});
+    expect(current.version).toBe('2026-07');
+    expect(current.versions.map(({ version }) => version)).toEqual(['2026-10', '2026-07']);
+  });
+
   test('say which topic delivers which trigger', async () => {
-    const { topics, triggers } = await webhooks().listEventTypes({});
+    const { topics, triggers } = await payloads().listEventTypes({});
     expect(topics.find(({ topic }) => topic === 'label')?.delivers).toEqual([
       'label.created',
       'label.updated',
@@ -114,95 +161,16 @@ describe('webhooks in the portal', () => {
     expect(triggers.map(({ name }) => name)).toEqual(TRIGGERS);
   });
 
-  test('show a delivery with its attempts, and find it by its webhook-id', async () => {
-    const found = await webhooks().listDeliveries({ search: FAKE.delivery });
-    expect(found.deliveries.map(({ id }) => id)).toEqual([FAKE.delivery]);
-    const one = await webhooks().getDelivery({ deliveryId: FAKE.delivery });
-    expect(one.attempts.length).toBe(one.delivery?.attemptCount);
-    expect(one.attempts[0]?.responseHeaders).toMatchObject([
-      { name: 'retry-after', value: '7' },
-      { name: 'set-cookie', value: '(not stored)' },
-    ]);
-    const page = await webhooks().listDeliveries({ webhookId, pageSize: 1 });
-    expect(page.nextCursor).toBe('next');
-  });
-
-  test('find the deliveries of an event', async () => {
-    const { listDeliveries } = under.services.webhooks;
-    const events: string[] = [];
-    under.services.webhooks.listDeliveries = (request, context) => {
-      events.push(request.eventId);
-      return listDeliveries?.(request, context) ?? {};
-    };
-    const eventId = crypto.randomUUID();
-    expect((await webhooks().listDeliveries({ search: ` ${eventId} ` })).deliveries).toHaveLength(
-      1,
-    );
-    expect(events).toEqual([eventId]);
-  });
-
-  test('replay what was counted, with one key for each click', async () => {
-    under.services.webhooks.previewReplay = ({ filter }) => {
-      expect(filter?.to).toBeDefined();
-      return { matched: 5, replayable: 4, notReplayable: [{ reason: 4, count: 1 }] };
-    };
-    const preview = await webhooks().previewReplay({
-      filter: { webhookId, states: ['exhausted'] },
-    });
-    expect(preview).toMatchObject({
-      matched: 5,
-      replayable: 4,
-      notReplayable: [{ reason: 'payload_gone', count: 1 }],
-    });
-    under.services.webhooks.startReplay = ({ filter, idempotencyKey }) => {
-      expect(idempotencyKey).toMatch(/^portal-[0-9a-f]{64}$/);
-      const replay = { id: 7n, kind: ReplayKind.REPLAY, state: ReplayState.RUNNING, total: 4 };
-      return { replay: { ...replay, ...(filter && { filter }) } };
-    };
-    const { filter } = preview;
-    const started = await webhooks().startReplay({
-      ...(filter && { filter }),
-      idempotencyKey: key(),
-    });
-    expect(started.replay).toMatchObject({
-      id: '7',
-      kind: 'replay',
-      state: 'running',
-      filter: { states: ['exhausted'] },
-    });
-    expect(await errorOf(webhooks().startReplay({ idempotencyKey: key() }))).toMatchObject({
-      code: Code.InvalidArgument,
-    });
-  });
-});
-
-describe('payload version in the portal', () => {
-  test('is set only if nobody else changed it', async () => {
-    const current = await versions().getPayloadVersion({});
-    expect(current.versions.map(({ version }) => version)).toEqual(['2026-10', '2026-07']);
-    let expected = '';
-    under.services.webhooks.setPayloadVersion = ({ version, expectedVersion }) => {
-      expected = expectedVersion;
-      return { version };
-    };
-    await versions().setPayloadVersion({ version: '2026-10', expectedVersion: current.version });
-    expect(expected).toBe('2026-07');
-    const unstable = { version: 'unstable', expectedVersion: '2026-07' };
-    expect(await errorOf(versions().setPayloadVersion(unstable))).toMatchObject({
-      code: Code.InvalidArgument,
-    });
-  });
-
   test('offers the returns that changed last', async () => {
     under.services.returns.searchReturns = (request) => {
       expect(request).toMatchObject({ shopId: 1n, sort: Sort.UPDATED_DESC });
       return { returns: [] };
     };
-    expect((await versions().listRecentEvents({})).events).toEqual([]);
+    expect((await payloads().listRecentEvents({})).events).toEqual([]);
   });
 
   test('says what each version changes, and for which topics', async () => {
-    const { versions: listed } = await versions().getPayloadVersion({});
+    const { versions: listed } = await payloads().getPayloadVersion({});
     expect(listed.map((one) => [one.version, one.about, one.inWords, one.changedTopics])).toEqual([
       [
         '2026-10',
@@ -221,7 +189,7 @@ describe('payload version in the portal', () => {
     for (const line of plain.lineItems) delete line.condition;
     under.services.returns.searchReturns = () => ({ returns: [plain, graded] });
     const marks = async (...names: string[]) => {
-      const { events } = await versions().listRecentEvents({ versions: names });
+      const { events } = await payloads().listRecentEvents({ versions: names });
       return events.map(({ id, differs }) => [id, differs]);
     };
     const [first, second] = [`return:${plain.id}`, `return:${graded.id}`];
@@ -238,16 +206,16 @@ describe('payload version in the portal', () => {
   test.each([[['2026-10']], [['2026-07', '2026-08']]])(
     'compares no events in %j',
     async (names) => {
-      expect(await errorOf(versions().listRecentEvents({ versions: names }))).toMatchObject({
+      expect(await errorOf(payloads().listRecentEvents({ versions: names }))).toMatchObject({
         code: Code.InvalidArgument,
       });
     },
   );
 
   test('shows a return of the shop in two versions', async () => {
-    const { events } = await versions().listRecentEvents({});
+    const { events } = await payloads().listRecentEvents({});
     expect(events[0]?.id).toMatch(/^return:\d+$/);
-    const preview = await versions().previewPayload({
+    const preview = await payloads().previewPayload({
       eventId: `return:${FAKE.returns.open}`,
       versions: ['2026-07', '2026-10'],
     });
@@ -263,33 +231,22 @@ describe('payload version in the portal', () => {
     ['a topic that does not deliver it', { topic: 'label' }, Code.InvalidArgument],
   ])('refuses the preview of %s', async (_what, request, code) => {
     const asked = { ...request, versions: ['2026-07', '2026-10'] };
-    expect(await errorOf(versions().previewPayload(asked))).toMatchObject({ code });
+    expect(await errorOf(payloads().previewPayload(asked))).toMatchObject({ code });
   });
 
-  test('sends a test in a version without a change of the shop', async () => {
-    let sent = '';
-    under.services.webhooks.sendTest = ({ version, subscriptionId }) => {
-      sent = `${subscriptionId} ${version}`;
-      return { delivery: { id: FAKE.delivery, subscriptionId } };
-    };
-    await versions().sendVersionTest({ webhookId, version: '2026-10', idempotencyKey: key() });
-    expect(sent).toBe(`${FAKE.webhook} 2026-10`);
-  });
-
-  test('lists the last test of each webhook in a version', async () => {
-    let asked = '';
-    under.services.webhooks.listLastTests = ({ shopId, version }) => {
-      asked = `${shopId} ${version}`;
-      return { deliveries: [{ ...sampleDelivery(), test: true, apiVersion: version }] };
-    };
-    const { deliveries } = await versions().listVersionTests({ version: '2026-10' });
-    expect(asked).toBe('1 2026-10');
-    expect(deliveries).toMatchObject([
-      { id: FAKE.delivery, webhookId, test: true, apiVersion: '2026-10' },
-    ]);
-    expect(deliveries[0]?.lastAttempt).toBeDefined();
-    expect(await errorOf(versions().listVersionTests({ version: '2020-01' }))).toMatchObject({
-      code: Code.InvalidArgument,
+  test('of a test event is in the audit log', async () => {
+    const owner = await portalPerson(under, { shopId: 1n, role: 'owner' });
+    const test = { subscriptionId, version: '2026-10', idempotencyKey: key() };
+    await owner.client(WebhooksService).sendTest(test);
+    const entry = await until(async () => {
+      const filter = { text: owner.email };
+      const { entries } = await owner.client(AuditService).listAuditEntries({ filter });
+      return entries.find(({ outcome }) => outcome === 'done');
+    });
+    expect(entry).toMatchObject({
+      action: 'portal.send_test_webhook',
+      subject: String(subscriptionId),
+      changes: [{ field: 'version', to: '2026-10' }],
     });
   });
 });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
-import type { BodyOf } from '../../services/contract/validate.ts';
+import type { BodyOf } from '../../services/contract/validate/validate.ts';
 import type { changeNotes } from '../actions/context.ts';
 import type { Caller } from '../auth/caller.ts';
 import { toHttpError } from '../service-errors.ts';
@@ -25,6 +25,7 @@ export interface AuditedRequest {
 /** For operations without an id in the path: reads the ids of the objects from the body. */
 const IDS_IN_BODY: { readonly [K in OperationId]?: (body: BodyOf<K>) => string } = {
   gradeItems: ({ items }) => items.map((item) => item.line_item_id).join(' '),
+  recordArrival: ({ return_id }) => (typeof return_id === 'number' ? `${return_id}` : ''),
   assessDispositions: ({ items }) => items.map((item) => item.line_item_id).join(' '),
 };
 
@@ -97,5 +98,7 @@ function createdId(operation: Operation, result: unknown): string | undefined {
   if (operation.path.includes('{') || typeof result !== 'object' || result === null) {
     return undefined;
   }
-  return 'id' in result ? String(result.id) : undefined;
+  if ('id' in result) return String(result.id);
+  // An arrival is one of a return.
+  return 'return_id' in result ? String(result.return_id) : undefined;
 }

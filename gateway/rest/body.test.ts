@@ -3,12 +3,18 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { openapiDocument } from '../../services/contract/openapi/document.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
+import { propertyNames } from '../../test/kit/arbitrary-request.ts';
+import { queriesFor } from '../../test/kit/fuzz-query.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { documentedOperations } from '../../test/kit/openapi.ts';
 
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
-
 beforeAll(async () => {
   under = await startTestGateway();
   send = restClient(under);
@@ -234,5 +240,162 @@ describe('JSON', () => {
     const response = await details('\n'.repeat(16_384));
     expect(response.status).toBe(422);
     expect(response.text).toContain('must be at most 16 KiB');
+  });
+});
+
+const version = fc.constantFrom('/v1', '/2026-07', '/2026-10', '/unstable', '');
+const operation = fc.constantFrom(...OPERATIONS);
+const id = fc.oneof(
+  fc.constantFrom('11', '21', '31', '41', '51'),
+  fc.string().map((text) => encodeURIComponent(text.toWellFormed())),
+);
+const deliveryIds = fc.oneof(
+  fc.constant(FAKE.delivery),
+  fc.string({ minLength: 1 }).map((text) => encodeURIComponent(text.toWellFormed())),
+);
+const document = openapiDocument('2026-10');
+const documented = documentedOperations(document);
+const queried = documented.filter(({ query }) => query.length > 0);
+/** The names of all properties of all request bodies. */
+const fields = fc.constantFrom(
+  ...new Set(documented.flatMap(({ body: schema }) => propertyNames(schema, document))),
+);
+const body = fc.oneof(
+  fc.dictionary(fields, fc.jsonValue()).map((value) => JSON.stringify(value)),
+  fc
+    .record({ items: fc.array(fc.dictionary(fields, fc.jsonValue())) })
+    .map((value) => JSON.stringify(value)),
+  fc.json(),
+  fc.uint8Array(),
+);
+/** Header values that HTTP allows. */
+const headerText = fc.string({
+  unit: fc.integer({ min: 0x20, max: 0x7e }).map((code) => String.fromCharCode(code)),
+});
+const headers = fc.record(
+  {
+    'content-type': fc.constantFrom(
+      'application/json',
+      'application/json; charset=x',
+      'text/plain',
+    ),
+    'content-encoding': fc.constantFrom('identity', 'gzip', 'br'),
+    authorization: headerText,
+    'idempotency-key': headerText,
+    'x-forwarded-for': headerText,
+    'x-request-id': headerText,
+    traceparent: headerText,
+  },
+  { requiredKeys: ['content-type'] },
+);
+
+test('no body, path or header causes a 500', async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      version,
+      operation,
+      id,
+      body,
+      headers,
+      deliveryIds,
+      async (prefix, one, part, raw, sent, deliveryId) => {
+        const named = one.path
+          .replace('{id}', part)
+          .replace('{delivery_id}', deliveryId)
+          .replace('{token}', part);
+        const path = `/api${prefix}${named}`;
+        const carriesBody = one.method !== 'GET';
+        const request = { method: one.method, path, headers: sent, ...(carriesBody && { raw }) };
+        const response = await send(request);
+        expect(response.status).toBeLessThan(500);
+        expect(response.headers['x-request-id']).toBeDefined();
+      },
+    ),
+    { numRuns: 600 },
+  );
+});
+
+test.each(queried)('no query of $method $path causes a 500', async (of) => {
+  const value = fc.oneof(
+    fc.string().map((text) => encodeURIComponent(text.toWellFormed())),
+    fc.constantFrom('1', 'held', '2026-11-20T10:00:00Z'),
+  );
+  const loose = fc
+    .array(fc.tuple(fc.constantFrom(...of.query.map(({ name }) => name), 'x'), value))
+    .map((pairs) => pairs.map(([name, text]) => `${name}=${text}`).join('&'));
+  const query = fc.oneof(loose, queriesFor(of, document, [1]));
+  const path = of.path.replace('{id}', String(FAKE.webhook));
+  await fc.assert(
+    fc.asyncProperty(query, async (search) => {
+      const { status } = await send({ method: of.method, path: `/api/2026-10${path}?${search}` });
+      expect(status).toBeLessThan(500);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test('every operation that reads a query has it in the document', () => {
+  const read = OPERATIONS.filter(({ query }) => query).map(({ path }) => path);
+  expect(queried.map(({ path }) => path).toSorted()).toEqual(read.toSorted());
+});
+
+describe('the order of checks', () => {
+  const cart = '/api/v1/cart';
+  const none = { scopes: [] as string[] };
+
+  test('unknown version, then path, before the credential', async () => {
+    expect((await send({ path: '/api/2020-01/webhooks', key: null })).status).toBe(404);
+    expect((await send({ path: '/api/v1/nothing', key: null })).status).toBe(404);
+  });
+  test('credential before body', async () => {
+    expect((await send({ path: cart, raw: '{', key: 'bad' })).status).toBe(401);
+    expect((await send({ path: cart, raw: 'x'.repeat(2 ** 21), key: null })).status).toBe(401);
+  });
+  test('scope before body', async () => {
+    const key = await under.newKey(none);
+    expect((await send({ path: cart, raw: '{', key })).status).toBe(401);
+    const assess = await send({ path: '/api/v1/dispositioning/assess', raw: '{', key });
+    expect(assess.status).toBe(403);
+  });
+  test('scope before rate limit, rate limit before body', async () => {
+    const poor = await under.newKey({ ...none, restPerMinute: 1 });
+    for (const _ of [1, 2])
+      expect((await send({ path: cart, raw: '{', key: poor })).status).toBe(401);
+    const key = await under.newKey({ restPerMinute: 1 });
+    expect((await send({ path: cart, json: { cart: [1] }, key })).status).toBe(200);
+    const limited = await send({ path: cart, raw: '{', key });
+    expect(limited).toMatchObject({
+      status: 429,
+      body: { message: expect.any(String), errors: {} },
+    });
+    expect(Number(limited.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+  });
+  test('Content-Type before size, size before JSON, JSON before schema', async () => {
+    const big = ' '.repeat(2 ** 20 + 1);
+    expect((await send({ path: cart, raw: big })).status).toBe(415);
+    const headers = { 'content-type': 'application/json' };
+    expect((await send({ path: cart, raw: big, headers })).status).toBe(413);
+    expect((await send({ path: cart, raw: '{"cart":7', headers })).status).toBe(400);
+    expect((await send({ path: cart, raw: '{"cart":7}', headers })).status).toBe(422);
+  });
+  test('schema before existence', async () => {
+    const path = '/api/v1/destinations/abc';
+    expect((await send({ method: 'PUT', path, json: {} })).status).toBe(422);
+    expect((await send({ method: 'PUT', path, json: { name: 'x' } })).status).toBe(404);
+  });
+  test("a webhook's URL after its other fields, before existence", async () => {
+    const bad = { topic: 'return', trigger: 'return.closed', url: 'nonsense' };
+    for (const path of ['/api/v1/webhooks/999', '/api/v1/webhooks/abc']) {
+      const other = await send({ method: 'PUT', path, json: { ...bad, topic: 'x' } });
+      const address = await send({ method: 'PUT', path, json: bad });
+      expect(other).toMatchObject({
+        status: 422,
+        body: { message: expect.any(String), errors: {} },
+      });
+      expect(address).toMatchObject({
+        status: 422,
+        body: { errors: { code: 'FAILED_TO_CREATE_WEBHOOK', message: expect.any(String) } },
+      });
+    }
   });
 });

@@ -59,7 +59,7 @@ function keyOnlyChallenge(presented: Presented): string {
 /** The challenge of RFC 6750, section 3; without an error code when no token was sent. */
 function bearerChallenge(operation: Operation, error?: string): string {
   const reason = error === undefined ? '' : `, error="${error}"`;
-  return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;
+  return `Bearer realm="rms"${reason}, scope="${operation.scopes[0]}"`;
 }
 
 /** The challenge for a rejected token. When the token is an API key, the challenge first says how to send a key. */
@@ -70,10 +70,10 @@ export function tokenChallenge(operation: Operation, presented: Presented): stri
     : `${keyChallenge(presented)}, ${rejected}`;
 }
 
-/** The challenge for a valid credential without the scope of the operation. It names the scope. */
+/** The challenge for a valid credential without a scope of the operation. It names the first that the entry has. */
 export function scopeChallenge(operation: Operation, { scheme }: Pick<Caller, 'scheme'>): string {
   if (scheme === 'bearer') return bearerChallenge(operation, 'insufficient_scope');
-  return `${KEY}, error="insufficient_scope", scope="${operation.scope}"`;
+  return `${KEY}, error="insufficient_scope", scope="${operation.scopes[0]}"`;
 }
 
 function challenge(error: string, description: string): string {

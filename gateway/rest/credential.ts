@@ -1,4 +1,5 @@
 import type { Operation } from '../../services/contract/operation.ts';
+import { openersAmong, SCOPE_RULES } from '../../services/contract/scopes.ts';
 import type { ApiKeyCheck } from '../auth/api-key-check.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -34,7 +35,7 @@ export interface CredentialRequest extends Presented {
  *
  * Operations with `credentials: 'bearer-or-api-key'`, such as those of webhooks, read `Authorization` if its scheme is
  * `Bearer`, else `X-Authorization`. Other schemes, such as the `Basic` of a proxy, are ignored. All other operations
- * read only `X-Authorization`.
+ * read only `X-Authorization`. On operations with `earlierKeysFirst`, see {@link earlierCaller}.
  *
  * @throws HttpError 401, or 429 when the address had too many rejected credentials; another error when the database or
  *   the partners' key set is unavailable.
@@ -48,6 +49,8 @@ export async function authenticate(
   const bearer = both ? bearerOf(request.headers.authorization) : undefined;
   const key = single(request.headers['x-authorization'])?.trim();
   if (bearer !== undefined) {
+    const earlier = operation.earlierKeysFirst && key && (await earlierCaller(auth, key, request));
+    if (earlier) return earlier;
     const caller = await checkBearer(auth, bearer, request.onRejected);
     return caller ?? reject(auth, request.ip, unauthorized(tokenChallenge(operation, request)));
   }
@@ -61,13 +64,30 @@ export async function authenticate(
   throw unauthorized(missingChallenge(operation, request));
 }
 
+/** The scopes that came into being together with the reading of tokens by operations of `returns`. */
+const LATER_SCOPES: readonly string[] = SCOPE_RULES.returns.includes ?? [];
+
 /**
- * Step 4: checks that the credential has the scope of the operation.
+ * The caller of a valid key with none of the later scopes. Before these scopes, the operation did not read
+ * `Authorization`, so a key got its response whatever a proxy or a client put there. It still does.
+ */
+async function earlierCaller(
+  auth: Authentication,
+  key: string,
+  { ip }: CredentialRequest,
+): Promise<Caller | undefined> {
+  const isBlocked = auth.failedCredentials.isUsedUp(ip);
+  const caller = await auth.apiKeys.check(key, { isBlocked });
+  return caller?.scopes.some((scope) => LATER_SCOPES.includes(scope)) ? undefined : caller;
+}
+
+/**
+ * Step 4: checks that the credential has a scope that opens the operation.
  *
  * @throws HttpError 403 on dispositioning, 401 elsewhere.
  */
 export function requireScope(operation: Operation, caller: Caller, onRejected: OnRejected): void {
-  if (caller.scopes.includes(operation.scope)) return;
+  if (openersAmong(caller.scopes, operation).length > 0) return;
   onRejected({ reason: caller.lacksPermission ? 'permission missing' : 'scope missing' });
   const challenge = scopeChallenge(operation, caller);
   throw operation.forbidden === 'message-403' ? forbidden(challenge) : unauthorized(challenge);

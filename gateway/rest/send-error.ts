@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { helpLink } from '../../services/contract/error-help.ts';
 import { shapeError } from '../../services/contract/shape.ts';
-import type { Logger } from '../../services/platform/log.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import type { HttpError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { addHint, addLink, HINT } from '../http/help-headers.ts';

@@ -1,10 +1,16 @@
-import type { RequestHandler, Response } from 'express';
+import type { ServerResponse } from 'node:http';
+import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
 import { shapeResponse } from '../../services/contract/shape.ts';
-import type { BodyOf } from '../../services/contract/validate.ts';
-import { forCaller } from '../../services/platform/caller.ts';
-import { isUnavailable } from '../../services/platform/errors.ts';
-import type { Logger } from '../../services/platform/log.ts';
+import { isParameter } from '../../services/contract/validate/ignored.ts';
+import { isObject } from '../../services/contract/validate/json-object.ts';
+import type { BodyOf } from '../../services/contract/validate/validate.ts';
+import { isVersion, newestActive, serve } from '../../services/contract/versions.ts';
+import { forCaller } from '../../services/platform/rpc/caller.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
+import { isUnavailable } from '../../services/platform/values/errors.ts';
+import { accessOf } from '../actions/access.ts';
 import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
@@ -12,29 +18,101 @@ import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { Rejection } from '../auth/rejection.ts';
-import type { VersionUsage } from '../auth/version-usage.ts';
-import { rateLimited } from '../errors.ts';
+import type { VersionUsage } from '../auth/usage.ts';
+import { HttpError, internalError, rateLimited, unknownPath, unknownVersion } from '../errors.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
+import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { addHint, addLink } from '../http/help-headers.ts';
 import type { InFlight } from '../http/in-flight.ts';
 import { reserveResponse } from '../http/large-response.ts';
+import { queryOf } from '../http/query.ts';
 import { type HttpResponse, send } from '../http/respond.ts';
 import { toHttpError } from '../service-errors.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, idsInBody } from './audited.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
-import { type RestRequest, responseHeaders } from './handler.ts';
-import { HANDLERS } from './handlers.ts';
-import { idempotencyKeyOf } from './idempotency-key.ts';
-import { conflictHint, DELIVERY_ID, missingHint } from './missing-hint.ts';
-import { nextPageLink } from './next-page.ts';
+import { HANDLERS, type RestRequest, responseHeaders } from './handlers.ts';
+import { addPathHelp, conflictHint, DELIVERY_ID, missingHint } from './hints.ts';
 import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
-import { type Incoming, readInput, readPathId, readQuery, type WithSlot } from './read-request.ts';
+import {
+  type Incoming,
+  idempotencyKeyOf,
+  readInput,
+  readPathId,
+  readQuery,
+  type WithSlot,
+} from './read-request.ts';
 import { sendError } from './send-error.ts';
+
+type HandlerArguments = Parameters<RequestHandler>;
+
+interface RestRouting {
+  readonly exchangeOf: (res: ServerResponse) => Exchange;
+  /** Returns the date of the version calendar. */
+  readonly calendar: () => Date;
+}
+
+/**
+ * Creates the router of the REST API, for `/api`. It finds version, path and operation in this order, so an unknown
+ * version is reported before an unknown path, and both before a missing key. `serve-operation.ts` makes the further
+ * checks.
+ */
+export function restRouter(deps: RestDependencies, o: RestRouting): Router {
+  const { exchangeOf, calendar } = o;
+  const operations = operationRouter(deps, o);
+  const serveBy = (version: string | undefined, ...[req, res, next]: HandlerArguments): unknown => {
+    // Proxies and clients must not cache responses under `/api`.
+    res.setHeader('Cache-Control', 'no-store');
+    const found = serve(version, calendar(), req.path);
+    if ('unknown' in found) {
+      addPathHelp(req, res, calendar());
+      return next(unknownVersion(found.unknown));
+    }
+    exchangeOf(res).served = found;
+    if (version === undefined) {
+      const newest = newestActive(calendar());
+      addHint(
+        res,
+        `no version in the path: ${found.served} was used; name one, such as /api/${newest}`,
+      );
+    }
+    for (const [name, value] of Object.entries(found.headers)) res.setHeader(name, value);
+    return operations(req, res, next);
+  };
+  const handleError: ErrorRequestHandler = (error, req, res, _next) => {
+    const exchange = exchangeOf(res);
+    const httpError = error instanceof HttpError ? error : internalError(exchange.requestId, error);
+    const version = exchange.served?.served ?? newestActive(calendar());
+    return sendError(deps.logger, httpError, { req, res, exchange, version });
+  };
+  return Router(EXACT_PATHS)
+    .use('/:version', (req, res, next) => {
+      const { version } = req.params;
+      return isVersion(version) ? serveBy(version, req, res, next) : next();
+    })
+    .use((req, res, next) => serveBy(undefined, req, res, next))
+    .use(handleError);
+}
+
+/** Routes the part of the path after the version to its operation. */
+function operationRouter(deps: RestDependencies, { exchangeOf, calendar }: RestRouting): Router {
+  const router = Router(EXACT_PATHS);
+  for (const path of new Set(OPERATIONS.map(({ path }) => path))) {
+    const handlers = OPERATIONS.filter((operation) => operation.path === path).map((operation) => [
+      operation.method,
+      [operationHandler(deps, operation, exchangeOf)],
+    ]);
+    endpoint(router, path.replaceAll(/\{(\w+)\}/g, ':$1'), Object.fromEntries(handlers));
+  }
+  return router.use((req, res) => {
+    addPathHelp(req, res, calendar());
+    throw unknownPath();
+  });
+}
 
 export interface RestDependencies {
   readonly services: Services;
@@ -57,7 +135,7 @@ export interface RestDependencies {
 }
 
 /** Serves one operation. */
-export function operationHandler(
+function operationHandler(
   deps: RestDependencies,
   operation: Operation,
   exchangeOf: (res: Response) => Exchange,
@@ -161,7 +239,8 @@ async function perform(
   const { services, readReturn } = deps;
   const { noteChanges, detail } = changeNotes();
   const { shopId, actor } = caller;
-  const context = { services, readReturn, shopId, actor, noteChanges };
+  const access = accessOf(operation, caller);
+  const context = { services, readReturn, shopId, actor, noteChanges, access };
   const query = readQuery(operation, version, { target: req.url, res });
   // Express has already percent-decoded the parameters.
   const { id: idText, delivery_id: deliveryId } = req.params;
@@ -172,6 +251,7 @@ async function perform(
   const subject = ids.filter((id) => id !== undefined).join(' ');
   const id = readPathId(operation, idText, res);
   const idempotencyKey = idempotencyKeyOf(req.headers['idempotency-key'], operation, { id, body });
+  let { status } = operation.success;
   const request = {
     context,
     id,
@@ -180,7 +260,10 @@ async function perform(
     idempotencyKey,
     body,
     query,
-    headers: responseHeaders(res),
+    headers: responseHeaders(res, { version }),
+    repeated: () => {
+      status = 200;
+    },
   };
   const { requestId } = exchange;
   const about = {
@@ -192,7 +275,7 @@ async function perform(
     subject,
     changes: { detail },
   };
-  const newest = await audited(deps.audit, about, () => run(operation.id, request)).catch(
+  const result = await audited(deps.audit, about, () => run(operation.id, request)).catch(
     (error: unknown) => {
       const { error: shown } = toHttpError(error, operation, requestId);
       const hint =
@@ -203,7 +286,7 @@ async function perform(
       throw error;
     },
   );
-  const { status } = operation.success;
+  const newest = access.shown(result);
   if (!operation.success.schema) return { status, headers: {} };
   const next = nextPageLink(operation, req.originalUrl, newest);
   if (next !== undefined) addLink(res, next);
@@ -213,4 +296,31 @@ async function perform(
 
 function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unknown> {
   return HANDLERS[id](request);
+}
+
+/** Maximum length of the link, because many clients read at most 16 kB of headers. Characters. */
+const LINK_MAX = 8_000;
+
+/**
+ * The link to the next page of a list (RFC 8288): the address of the request with the cursor of the next page. It keeps
+ * only parameters that the operation has.
+ *
+ * @param target path and query, as the client sent them.
+ * @param page the body of the response, in any version.
+ * @returns undefined for the last page, for operations without pages, and for an address that is too long for a header.
+ */
+export function nextPageLink(
+  { id }: Pick<Operation, 'id'>,
+  target: string,
+  page: unknown,
+): string | undefined {
+  if (!isParameter(id, 'cursor') || !isObject(page)) return undefined;
+  const { next_cursor: cursor } = page;
+  if (typeof cursor !== 'string') return undefined;
+  const [path = ''] = target.split('?', 1);
+  const kept = [...queryOf({ url: target })].filter(
+    ([name]) => isParameter(id, name) && name !== 'cursor',
+  );
+  const link = `<${path}?${new URLSearchParams([...kept, ['cursor', cursor]])}>; rel="next"`;
+  return link.length <= LINK_MAX ? link : undefined;
 }

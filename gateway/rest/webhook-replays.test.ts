@@ -2,7 +2,7 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DeliveryState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DomainError } from '../../services/platform/errors.ts';
+import { DomainError } from '../../services/platform/values/errors.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Meter } from '@opentelemetry/api';
-import type { Logger } from '../../services/platform/log.ts';
-import { isOutage } from '../../services/platform/outage.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
-import { within } from '../../services/platform/within.ts';
+import { isOutage } from '../../services/platform/postgres/outage.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { within } from '../../services/platform/process/within.ts';
+import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { type AuditEntry, recordAudit, recordAudits } from './audit.ts';
 
 /** Adds entries to the audit log, many in one statement. */

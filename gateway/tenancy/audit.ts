@@ -1,8 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { actorKindText } from '../../services/platform/actor.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
-import { named, rowsOf, sql } from '../../services/platform/sql.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { named, rowsOf, sql } from '../../services/platform/postgres/sql.ts';
+import { actorKindText } from '../../services/platform/values/actor.ts';
 import type { FieldChange } from './field-change.ts';
 
 /** Who made a change, for the audit log. */
@@ -28,7 +28,7 @@ export interface AuditEntry {
 
 /**
  * Adds one entry to the shop's audit log, in the transaction of the change. Entries are kept for 13 months: see
- * `purgeAuditLog` in `maintenance.ts`.
+ * `purgeAuditLog` in `open-parts.ts`.
  */
 export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
   return recordAudits(tx, [entry]);

@@ -1,5 +1,12 @@
-import type { Queryable } from '../../services/platform/postgres.ts';
-import { type Param, param, raw, type Sql, sql, unnamed } from '../../services/platform/sql.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import {
+  type Param,
+  param,
+  raw,
+  type Sql,
+  sql,
+  unnamed,
+} from '../../services/platform/postgres/sql.ts';
 
 /** Maximum number of assistants, or of apps, in a list of those whose access has ended. */
 const MAX_ENDED = 50;

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { stateForbids } from '../../services/platform/errors.ts';
-import { onlyRow } from '../../services/platform/only-row.ts';
-import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { onlyRow } from '../../services/platform/postgres/only-row.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { stateForbids } from '../../services/platform/values/errors.ts';
 import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';

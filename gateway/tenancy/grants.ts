@@ -1,8 +1,8 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../../services/platform/errors.ts';
-import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { DomainError } from '../../services/platform/values/errors.ts';
 import { type Author, recordAudit } from './audit.ts';
 import type { Role } from './permissions.ts';
 

@@ -1,8 +1,8 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError, invalidField } from '../../services/platform/errors.ts';
-import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { DomainError, invalidField } from '../../services/platform/values/errors.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
@@ -40,7 +40,8 @@ export async function installApp(pool: pg.Pool, app: Installation & { by: Author
 }
 
 /**
- * Ends an installation. Within 5 seconds, every replica rejects the app's tokens.
+ * Ends an installation. Within 5 seconds, every replica rejects the app's tokens. What members let the app do at our own
+ * authorization server ends with it, so the app must ask again.
  *
  * @throws DomainError NOT_FOUND when the shop has no such installation.
  */
@@ -71,15 +72,52 @@ export async function findInstallation(
   return rows[0];
 }
 
-/** The shop's installed apps, oldest first. */
+/** An installed app, with what is known of it. */
+export interface ListedApp extends Installation {
+  readonly createdAt: Date;
+  /** Null for an app that is not registered here. */
+  readonly name: string | null;
+  readonly website: string | null;
+  readonly logo: string | null;
+  /** What members let it do; empty for an app of another authorization server. */
+  readonly scopes: readonly string[];
+  /** What it asked for, and an owner has to allow. */
+  readonly waitingScopes: readonly string[];
+  /** Its last call within 90 days, written once a minute. */
+  readonly lastUsedAt: Date | null;
+}
+
+/** Maximum number of apps in a list. */
+const MAX_LISTED = 1_000;
+
+/**
+ * The shop's installed apps, oldest first.
+ *
+ * @param o.ownIssuer the issuer whose apps are registered here; without it the apps have no names.
+ */
 export async function listApps(
   db: Queryable,
-  shopId: bigint,
-): Promise<(Installation & { readonly createdAt: Date })[]> {
-  const { rows } = await db.query<Installation & { readonly createdAt: Date }>(
-    `select shop_id as "shopId", issuer, client_id as "clientId", created_at as "createdAt"
-       from installations where shop_id = $1 order by created_at, issuer, client_id`,
-    [shopId],
+  { shopId, ownIssuer }: { readonly shopId: bigint; readonly ownIssuer?: string },
+): Promise<ListedApp[]> {
+  const { rows } = await db.query<ListedApp>(
+    `select i.shop_id as "shopId", i.issuer, i.client_id as "clientId", i.created_at as "createdAt",
+            a.name, a.website, a.logo, coalesce(g.scopes, '{}') as scopes,
+            coalesce(g.waiting, '{}') as "waitingScopes", u.last_at as "lastUsedAt"
+       from installations i
+       left join lateral (
+         select array_agg(distinct one) filter (where one is not null) as scopes,
+                array_agg(distinct other) filter (where other is not null) as waiting
+           from partner_grants p
+           left join lateral unnest(p.scopes) one on true
+           left join lateral unnest(p.waiting_scopes) other on true
+          where p.shop_id = i.shop_id and p.issuer = i.issuer and p.client_id = i.client_id
+            and p.revoked_at is null and p.expires_at > now()) g on true
+       left join partner_apps a on i.issuer = $3 and a.client_id = i.client_id
+       left join lateral (
+         select max(v.last_at) as last_at from version_usage v
+          where v.shop_id = i.shop_id and v.credential_kind = 'partner_app' and v.credential_id = i.client_id) u on true
+      where i.shop_id = $1 order by i.created_at, i.issuer, i.client_id limit $2`,
+    [shopId, MAX_LISTED, ownIssuer ?? null],
   );
   return rows;
 }

@@ -1,16 +1,17 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError, stateForbids } from '../../services/platform/errors.ts';
-import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { DomainError, stateForbids } from '../../services/platform/values/errors.ts';
 import { type Author, recordAudit } from './audit.ts';
-import { endGrants } from './grants.ts';
+import { endAccess } from './end-access.ts';
+import { endLostGrants } from './partner-grants.ts';
 import { permits, type Role } from './permissions.ts';
 import { requireShop } from './shops.ts';
 import { ensureUser, findUser } from './users.ts';
 
 /** Maximum number of members of a shop. Each change reads them all, and one event may cause a mail to each. */
-const MAX_MEMBERS = 1_000;
+export const MAX_MEMBERS = 1_000;
 
 export interface Member {
   readonly shopId: bigint;
@@ -35,9 +36,11 @@ export interface MemberChange {
  *   another shop.
  * @param change.only `new`: a member with another role is ALREADY_EXISTS; `existing`: NOT_FOUND when there is no such
  *   member.
+ * @param change.expected the role that the author saw; absent to change any role.
+ * @param change.ownerAdded called in the transaction when the person becomes an owner.
  * @throws DomainError PERMISSION_DENIED when the author lacks the permission (only an owner may add or change owners),
- *   FAILED_PRECONDITION when the change would leave the shop without an owner, RESOURCE_EXHAUSTED for a new member when
- *   the shop has 1,000.
+ *   FAILED_PRECONDITION when the change would leave the shop without an owner, or when the member has neither the
+ *   expected nor the new role, RESOURCE_EXHAUSTED for a new member when the shop has 1,000.
  */
 export function addMember(
   pool: pg.Pool,
@@ -45,6 +48,8 @@ export function addMember(
     readonly role: Role;
     readonly name?: string;
     readonly only?: 'new' | 'existing';
+    readonly expected?: Role | undefined;
+    readonly ownerAdded?: (tx: Queryable, userId: bigint) => Promise<void>;
   },
 ): Promise<Member> {
   return inTransaction(pool, async (tx) => {
@@ -60,6 +65,7 @@ export function addMember(
     if (change.only === 'existing' && !before) throw noSuchMember();
     if (!before && roles.size >= MAX_MEMBERS) throw tooManyMembers();
     if (before === change.role) return { shopId: change.shopId, userId: user.id, role: before };
+    if (before && change.expected && before !== change.expected) throw hasOtherRole(before);
     if (before === 'owner') requireAnotherOwner(roles);
     await tx.query(
       `insert into memberships (shop_id, user_id, role) values ($1, $2, $3)
@@ -73,6 +79,11 @@ export function addMember(
       subject: String(user.id),
       detail: before ? { from: before, to: change.role } : { to: change.role },
     });
+    if (change.role === 'owner') await change.ownerAdded?.(tx, user.id);
+    if (before) {
+      const whose = { shopId: change.shopId, userId: user.id };
+      await endLostGrants(tx, whose, { by: change.by, before, now: change.role });
+    }
     return { shopId: change.shopId, userId: user.id, role: change.role };
   });
 }
@@ -96,9 +107,8 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
       change.shopId,
       user.id,
     ]);
-    // End the grants, so that a member who is removed and added again must sign in again.
     const { shopId, by } = change;
-    await endGrants(tx, { shopId, userId: user.id }, { by, why: 'member_removed' });
+    await endAccess(tx, { shopId, userId: user.id }, { by, why: 'member_removed' });
     await recordAudit(tx, {
       shopId: change.shopId,
       by: change.by,
@@ -139,14 +149,20 @@ function noSuchMember(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
 }
 
-function tooManyMembers(): DomainError {
+/** RESOURCE_EXHAUSTED: the shop has {@link MAX_MEMBERS}. */
+export function tooManyMembers(): DomainError {
   const text = `a shop has at most ${MAX_MEMBERS} members: remove one first`;
   return new DomainError(Code.ResourceExhausted, ErrorReason.QUOTA_EXCEEDED, text);
 }
 
-function isMemberAlready(role: Role): DomainError {
+/** ALREADY_EXISTS: the person is a member. */
+export function isMemberAlready(role: Role): DomainError {
   const text = `this person is a member already, with the role ${role}: change the role instead`;
   return new DomainError(Code.AlreadyExists, ErrorReason.UNSPECIFIED, text, { field: 'email' });
+}
+
+function hasOtherRole(role: Role): DomainError {
+  return stateForbids(`the role of this person is now ${role}: somebody else changed it`);
 }
 
 /**
@@ -175,8 +191,11 @@ export async function roleOfAccount(
   return rows[0]?.role;
 }
 
-/** Locks the shop's members, so that two concurrent changes cannot remove the last two owners. */
-async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Role>> {
+/**
+ * Locks the shop's members and invitations, so that two concurrent changes cannot remove the last two owners. Returns the
+ * roles by the ids of the users.
+ */
+export async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Role>> {
   await requireShop(tx, shopId);
   await tx.query('select id from shops where id = $1 for no key update', [shopId]);
   const { rows } = await tx.query<{ user_id: bigint; role: Role }>(
@@ -186,9 +205,15 @@ async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Rol
   return new Map(rows.map((row) => [row.user_id, row.role]));
 }
 
-function requirePermission(
+/**
+ * Checks that the author may change members with these roles.
+ *
+ * @param affectedRoles the roles before and after the change; undefined for none.
+ * @throws DomainError PERMISSION_DENIED without `team.manage`, or for the role owner when the author is no owner.
+ */
+export function requirePermission(
   roles: ReadonlyMap<bigint, Role>,
-  change: MemberChange,
+  change: Pick<MemberChange, 'by'>,
   affectedRoles: readonly (Role | undefined)[],
 ): void {
   if (change.by.userId === undefined) return;

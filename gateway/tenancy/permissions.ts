@@ -3,6 +3,7 @@ export const PERMISSIONS = [
   'returns.view',
   'returns.manage',
   'returns.process',
+  'policy.manage',
   'warehouse.disposition',
   'destinations.view',
   'destinations.manage',
@@ -13,6 +14,7 @@ export const PERMISSIONS = [
   'developer.view',
   'developer.manage',
   'team.manage',
+  'shop.manage',
 ] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];

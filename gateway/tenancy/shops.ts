@@ -1,10 +1,10 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { CURRENCIES, decimalsOf } from '../../services/platform/currencies.ts';
-import { DomainError, invalidField } from '../../services/platform/errors.ts';
-import { onlyRow } from '../../services/platform/only-row.ts';
-import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { onlyRow } from '../../services/platform/postgres/only-row.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { CURRENCIES, decimalsOf } from '../../services/platform/values/currencies.ts';
+import { DomainError, invalidField } from '../../services/platform/values/errors.ts';
 import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { ensureUser } from './users.ts';

@@ -2,10 +2,10 @@ import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../../services/platform/errors.ts';
-import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres/postgres.ts';
+import { DomainError } from '../../services/platform/values/errors.ts';
 import { type Author, recordAudit } from './audit.ts';
-import { endGrants } from './grants.ts';
+import { endAccess } from './end-access.ts';
 import { findUser } from './users.ts';
 
 /** An account of the identity provider. Only both fields together identify a user (OpenID Connect Core, 5.7). */
@@ -80,14 +80,14 @@ export function unlinkAccount(
     const { shopId, by } = o;
     const user = await findUser(tx, o.email);
     const { rowCount } = await tx.query(
-      `update memberships set sign_in_issuer = null, sign_in_subject = null
+      `update memberships set sign_in_issuer = null, sign_in_subject = null, link = gen_random_uuid()
         where shop_id = $1 and user_id = $2`,
       [shopId, user?.id ?? null],
     );
     if (!user || rowCount !== 1) {
       throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
     }
-    await endGrants(tx, { shopId, userId: user.id }, { by, why: 'account_unlinked' });
+    await endAccess(tx, { shopId, userId: user.id }, { by, why: 'account_unlinked' });
     await recordAudit(tx, {
       shopId,
       by,

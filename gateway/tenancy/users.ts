@@ -1,5 +1,5 @@
-import { invalidField } from '../../services/platform/errors.ts';
-import type { Queryable } from '../../services/platform/postgres.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
+import { invalidField } from '../../services/platform/values/errors.ts';
 
 export interface User {
   readonly id: bigint;
@@ -19,7 +19,8 @@ export function parseEmail(text: string): string | undefined {
   return EMAIL.test(email) && [...email].length <= MAX_EMAIL ? email : undefined;
 }
 
-function normalizeEmail(text: string): string {
+/** As {@link parseEmail}. @throws DomainError INVALID_ARGUMENT when the text is not an e-mail address. */
+export function normalizeEmail(text: string): string {
   const email = parseEmail(text);
   if (email === undefined) throw invalidField('email', 'must be an e-mail address');
   return email;

@@ -1,4 +1,4 @@
-import { STATE_MEANINGS } from './state-meanings.ts';
+import { STATE_MEANINGS } from './parts/status.tsx';
 
 /**
  * What words of the portal mean, each in a sentence or two. The glossary of the repository has the words of the code.
@@ -28,8 +28,7 @@ export const MEANINGS = {
   // team
   REST: 'The way for systems: they call the service with an API key. Its rights are scopes, not a role.',
   MCP: 'The way for AI assistants. They act for a person, with the role of this person.',
-  Scope:
-    'A right of an API key. “Create an API key” says in the words of this table what each allows.',
+  Scope: 'A right of an API key. “Create an API key” has a sentence about each.',
 } as const;
 
 export type Term = keyof typeof MEANINGS;

@@ -2,14 +2,12 @@ import {
   createRootRoute,
   createRoute,
   createRouter,
-  lazyRouteComponent,
+  lazyRouteComponent as lazy,
   Navigate,
+  type RouteComponent,
 } from '@tanstack/react-router';
-import { firstArea } from './frame/areas.ts';
-import { Frame } from './frame/frame.tsx';
-import { NotFound, RouteError } from './frame/problems.tsx';
+import { Frame, NotFound, RouteError, useAreas } from './frame/frame.tsx';
 import { known, parseSearch, stringifySearch } from './search.ts';
-import { useSession } from './session/session.tsx';
 
 const root = createRootRoute({
   component: Frame,
@@ -17,155 +15,145 @@ const root = createRootRoute({
   errorComponent: RouteError,
 });
 
-const home = createRoute({ getParentRoute: () => root, path: '/', component: Home });
-
-function Home() {
-  return <Navigate to={firstArea(useSession())} replace />;
+/**
+ * A page inside the frame.
+ *
+ * @param needs the method that it calls first, as a text, so that the first script does not contain the messages of every
+ * page. The frame shows the page only to users who may call it.
+ * @param search the names that its address may have.
+ */
+function page<P extends string, S extends string = never>(
+  path: P,
+  needs: string | undefined,
+  component: RouteComponent,
+  ...search: readonly S[]
+) {
+  return createRoute({
+    getParentRoute: () => root,
+    path,
+    component,
+    validateSearch: known(...search),
+    staticData: { needs },
+  });
 }
 
-const webhooks = createRoute({
-  getParentRoute: () => root,
-  path: '/webhooks',
-  validateSearch: known('hours'),
-  component: lazyRouteComponent(() => import('./pages/webhooks/list.tsx'), 'WebhooksPage'),
-});
-
-const webhook = createRoute({
-  getParentRoute: () => root,
-  path: '/webhooks/$webhookId',
-  validateSearch: known('hours'),
-  component: lazyRouteComponent(() => import('./pages/webhooks/one.tsx'), 'WebhookPage'),
-});
-
-const deliveries = createRoute({
-  getParentRoute: () => root,
-  path: '/deliveries',
-  validateSearch: known(
-    'q',
-    'webhook',
-    'state',
-    'trigger',
-    'topic',
-    'return',
-    'replay',
-    'from',
-    'to',
-  ),
-  component: lazyRouteComponent(() => import('./pages/deliveries/list.tsx'), 'DeliveriesPage'),
-});
-
-const delivery = createRoute({
-  getParentRoute: () => root,
-  path: '/deliveries/$deliveryId',
-  component: lazyRouteComponent(() => import('./pages/deliveries/one.tsx'), 'DeliveryPage'),
-});
-
-const replays = createRoute({
-  getParentRoute: () => root,
-  path: '/replays',
-  validateSearch: known('webhook'),
-  component: lazyRouteComponent(() => import('./pages/replays/list.tsx'), 'ReplaysPage'),
-});
-
-const replay = createRoute({
-  getParentRoute: () => root,
-  path: '/replays/$replayId',
-  component: lazyRouteComponent(() => import('./pages/replays/one.tsx'), 'ReplayPage'),
-});
-
-const returns = createRoute({
-  getParentRoute: () => root,
-  path: '/returns',
-  validateSearch: known('q', 'state', 'mark', 'label', 'outcome', 'from', 'to', 'destination'),
-  component: lazyRouteComponent(() => import('./pages/returns/list.tsx'), 'ReturnsPage'),
-});
-
-const oneReturn = createRoute({
-  getParentRoute: () => root,
-  path: '/returns/$returnId',
-  component: lazyRouteComponent(() => import('./pages/returns/one.tsx'), 'ReturnPage'),
-});
-
-const payloadVersion = createRoute({
-  getParentRoute: () => root,
-  path: '/payload-version',
-  validateSearch: known('event', 'topic', 'from', 'to', 'all', 'since'),
-  component: lazyRouteComponent(
-    () => import('./pages/payload-version/page.tsx'),
-    'PayloadVersionPage',
-  ),
-});
-
-const apiKeys = createRoute({
-  getParentRoute: () => root,
-  path: '/api-keys',
-  component: lazyRouteComponent(() => import('./pages/keys/api-keys.tsx'), 'ApiKeysPage'),
-});
-
-const partnerApps = createRoute({
-  getParentRoute: () => root,
-  path: '/partner-apps',
-  component: lazyRouteComponent(() => import('./pages/keys/partner-apps.tsx'), 'PartnerAppsPage'),
-});
-
-const usage = createRoute({
-  getParentRoute: () => root,
-  path: '/usage',
-  component: lazyRouteComponent(() => import('./pages/keys/usage.tsx'), 'UsagePage'),
-});
-
-const destinations = createRoute({
-  getParentRoute: () => root,
-  path: '/destinations',
-  validateSearch: known('q', 'show', 'edit'),
-  component: lazyRouteComponent(() => import('./pages/shop/destinations.tsx'), 'DestinationsPage'),
-});
-
-const team = createRoute({
-  getParentRoute: () => root,
-  path: '/team',
-  component: lazyRouteComponent(() => import('./pages/shop/team.tsx'), 'TeamPage'),
-});
-
-const assistants = createRoute({
-  getParentRoute: () => root,
-  path: '/assistants',
-  component: lazyRouteComponent(() => import('./pages/shop/assistants.tsx'), 'AssistantsPage'),
-});
-
-const auditLog = createRoute({
-  getParentRoute: () => root,
-  path: '/audit-log',
-  validateSearch: known('q', 'return', 'from', 'to', 'actor', 'action'),
-  component: lazyRouteComponent(() => import('./pages/shop/audit-log.tsx'), 'AuditLogPage'),
-});
-
-const sessions = createRoute({
-  getParentRoute: () => root,
-  path: '/sessions',
-  component: lazyRouteComponent(() => import('./pages/shop/sessions.tsx'), 'SessionsPage'),
-});
+/** The first page of a user: the webhooks, or the returns for those who have none. */
+function Home() {
+  const [first] = useAreas().flatMap(({ areas }) => areas);
+  return <Navigate to={first?.[0] ?? '/team'} replace />;
+}
 
 export const router = createRouter({
   routeTree: root.addChildren([
-    home,
-    webhooks,
-    webhook,
-    deliveries,
-    delivery,
-    replays,
-    replay,
-    returns,
-    oneReturn,
-    payloadVersion,
-    apiKeys,
-    partnerApps,
-    usage,
-    destinations,
-    team,
-    assistants,
-    auditLog,
-    sessions,
+    page('/', undefined, Home),
+    page(
+      '/webhooks',
+      'WebhooksService/ListSubscriptions',
+      lazy(() => import('./pages/webhooks/list.tsx'), 'WebhooksPage'),
+      'hours',
+    ),
+    page(
+      '/webhooks/$webhookId',
+      'WebhooksService/GetSubscription',
+      lazy(() => import('./pages/webhooks/one.tsx'), 'WebhookPage'),
+      'hours',
+    ),
+    page(
+      '/deliveries',
+      'WebhooksService/ListDeliveries',
+      lazy(() => import('./pages/deliveries/list.tsx'), 'DeliveriesPage'),
+      ...(['q', 'webhook', 'state', 'trigger', 'topic', 'return', 'replay', 'from', 'to'] as const),
+    ),
+    page(
+      '/deliveries/$deliveryId',
+      'WebhooksService/GetDelivery',
+      lazy(() => import('./pages/deliveries/one.tsx'), 'DeliveryPage'),
+    ),
+    page(
+      '/replays',
+      'WebhooksService/ListReplays',
+      lazy(() => import('./pages/replays/list.tsx'), 'ReplaysPage'),
+      'webhook',
+    ),
+    page(
+      '/replays/$replayId',
+      'WebhooksService/GetReplay',
+      lazy(() => import('./pages/replays/one.tsx'), 'ReplayPage'),
+    ),
+    page(
+      '/returns',
+      'ReturnsService/SearchReturns',
+      lazy(() => import('./pages/returns/list.tsx'), 'ReturnsPage'),
+      ...(['q', 'state', 'mark', 'label', 'outcome', 'from', 'to', 'destination'] as const),
+    ),
+    page(
+      '/returns/$returnId',
+      'ReturnsService/FindReturn',
+      lazy(() => import('./pages/returns/one.tsx'), 'ReturnPage'),
+    ),
+    page(
+      '/payload-version',
+      'PayloadsService/GetPayloadVersion',
+      lazy(() => import('./pages/payload-version/page.tsx'), 'PayloadVersionPage'),
+      ...(['event', 'topic', 'from', 'to', 'all', 'since'] as const),
+    ),
+    page(
+      '/api-keys',
+      'ApiKeysService/ListApiKeys',
+      lazy(() => import('./pages/keys/api-keys.tsx'), 'ApiKeysPage'),
+    ),
+    page(
+      '/partner-apps',
+      'AppsService/ListApps',
+      lazy(() => import('./pages/keys/partner-apps.tsx'), 'PartnerAppsPage'),
+    ),
+    page(
+      '/usage',
+      'UsageService/ListVersionUsage',
+      lazy(() => import('./pages/keys/usage.tsx'), 'UsagePage'),
+    ),
+    page(
+      '/destinations',
+      'DestinationsService/ListDestinations',
+      lazy(() => import('./pages/shop/destinations.tsx'), 'DestinationsPage'),
+      ...(['q', 'show', 'edit'] as const),
+    ),
+    page(
+      '/policy',
+      'ReturnsService/GetPolicy',
+      lazy(() => import('./pages/policy/page.tsx'), 'PolicyPage'),
+    ),
+    page(
+      '/settings',
+      'ReturnsService/GetSettings',
+      lazy(() => import('./pages/setup/settings.tsx'), 'SettingsPage'),
+    ),
+    page(
+      '/commerce',
+      'CommerceService/GetConnection',
+      lazy(() => import('./pages/setup/commerce.tsx'), 'CommercePage'),
+    ),
+    page(
+      '/team',
+      'TeamService/ListRoles',
+      lazy(() => import('./pages/shop/team.tsx'), 'TeamPage'),
+    ),
+    page(
+      '/assistants',
+      'AssistantsService/ListAssistants',
+      lazy(() => import('./pages/shop/assistants.tsx'), 'AssistantsPage'),
+    ),
+    page(
+      '/audit-log',
+      'AuditService/ListAuditEntries',
+      lazy(() => import('./pages/shop/audit-log.tsx'), 'AuditLogPage'),
+      ...(['q', 'return', 'from', 'to', 'actor', 'action'] as const),
+    ),
+    page(
+      '/sessions',
+      undefined,
+      lazy(() => import('./pages/shop/sessions.tsx'), 'SessionsPage'),
+    ),
   ]),
   basepath: '/portal',
   parseSearch,
@@ -177,5 +165,9 @@ export const router = createRouter({
 declare module '@tanstack/react-router' {
   interface Register {
     router: typeof router;
+  }
+  interface StaticDataRouteOption {
+    /** The method that a user must be allowed to call to see the page. */
+    readonly needs?: string | undefined;
   }
 }

@@ -41,9 +41,28 @@ export function filterId(text: string | undefined): string | undefined {
   return text === undefined ? undefined : idOr0(text);
 }
 
+/** As {@link idOr0}, for the messages of services. */
+export function bigIdOr0(text: string | undefined): bigint {
+  return BigInt(idOr0(text));
+}
+
+/**
+ * The id of a filter in an address, for the messages of services: 0, which means all, without it. A text that is no id
+ * becomes -1, which the services reject.
+ */
+export function bigFilterId(text: string | undefined): bigint {
+  return text === undefined ? 0n : bigIdOr0(text) || -1n;
+}
+
 const ID_FILTERS = ['return', 'replay', 'webhook', 'destination'] as const;
 const TIME_FILTERS = ['from', 'to'] as const;
-type FilterName = (typeof ID_FILTERS | typeof TIME_FILTERS)[number];
+type FilterName = (typeof ID_FILTERS | typeof TIME_FILTERS)[number] | 'mark';
+
+/** The marks of returns, with their titles. */
+export const MARKS = [
+  ['flagged', 'Flagged for review'],
+  ['fraud', 'Reported as fraud'],
+] as const;
 
 export interface UnreadFilter {
   readonly name: FilterName;
@@ -60,9 +79,11 @@ export function unreadFilter(
   search: { readonly [name in FilterName]?: string },
   readTime: (text: string) => unknown,
 ): UnreadFilter | undefined {
-  const isRead = (name: FilterName, text: string) =>
-    name === 'from' || name === 'to' ? readTime(text) : idOr0(text) !== '0';
-  return [...ID_FILTERS, ...TIME_FILTERS]
+  const isRead = (name: FilterName, text: string) => {
+    if (name === 'mark') return MARKS.some(([mark]) => mark === text);
+    return name === 'from' || name === 'to' ? readTime(text) : idOr0(text) !== '0';
+  };
+  return [...ID_FILTERS, ...TIME_FILTERS, 'mark' as const]
     .map((name) => ({ name, text: search[name] ?? '' }))
     .find(({ name, text }) => text !== '' && !isRead(name, text));
 }

@@ -1,11 +1,12 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { isInteger, numberOf, parseExactJson } from '../contract/exact-json.ts';
 import { BODY_BYTES_MAX, CART_ENTRIES_MAX } from '../contract/limits.ts';
-import { DomainError } from '../platform/errors.ts';
-import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
-import { isBase64 } from '../platform/text.ts';
+import { isInteger, numberOf, parseExactJson } from '../contract/validate/exact-json.ts';
+import { DomainError } from '../platform/values/errors.ts';
+import { callerShape, id, optionalIdempotencyKey, text } from '../platform/values/input.ts';
+import { isBase64 } from '../platform/values/text.ts';
 
 /** How long a cart is kept. Days. */
 export const CART_DAYS = 30;
@@ -68,4 +69,32 @@ export function keyConflict(): DomainError {
 /** One error for an unknown token, the token of another shop and an expired cart, so that they look the same. */
 export function cartNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.CART_NOT_FOUND, 'the cart does not exist');
+}
+
+/** The keyring. Its first key derives new tokens. Its other keys may have derived older ones. */
+export type TokenKeys = ReadonlyMap<string, Buffer>;
+
+const TOKEN_BYTES = 32;
+/** Separates tokens of carts from the other uses of the same key. */
+const PURPOSE = 'rms.cart.token.v1';
+
+/** A random token: 32 bytes, base64url. */
+export function randomToken(): string {
+  return randomBytes(TOKEN_BYTES).toString('base64url');
+}
+
+/**
+ * Returns the tokens that can be derived from an idempotency key of a shop: one for each key of the keyring. A new cart
+ * gets the first one. The table has only the hash of a token, so a repeated call derives the token again.
+ */
+export function tokensOf(keys: TokenKeys, shopId: bigint, idempotencyKey: string): string[] {
+  const content = JSON.stringify([PURPOSE, String(shopId), idempotencyKey]);
+  return [...keys.values()].map((key) =>
+    createHmac('sha256', key).update(content).digest('base64url'),
+  );
+}
+
+/** The stored hash of a token: SHA-256, base64url. */
+export function hashOf(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
 }

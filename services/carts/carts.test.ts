@@ -11,15 +11,16 @@ import {
   refusal,
   runService,
 } from '../../test/kit/services/running-service.ts';
-import { startCarts } from './start.ts';
-import { purgeCarts } from './store.ts';
-import { hashOf } from './token.ts';
+import { hashOf } from './cart.ts';
+import { createCart as createIn, purgeCarts, startCarts } from './service.ts';
 
 let service: RunningTestService<typeof CartsService>;
 beforeAll(async () => {
   service = await runService({ schema: 'carts', service: CartsService, start: startCarts });
 });
 afterAll(() => service.stop());
+
+const NO_CART = { code: Code.NotFound, reason: 'CART_NOT_FOUND', field: undefined };
 
 const bare = (variantId: bigint) => ({ variantId });
 
@@ -32,12 +33,10 @@ async function createCart(shopId: bigint, request: object) {
 /** Moves the creation of a cart into the past. */
 async function age(token: string, days: number): Promise<void> {
   await service.db.pool.query(
-    'update carts set created_at = now() - make_interval(days => $2) where token = $1',
+    'update carts set created_at = now() - make_interval(days => $2) where token_hash = $1',
     [hashOf(token), days],
   );
 }
-
-const NO_CART = { code: Code.NotFound, reason: 'CART_NOT_FOUND', field: undefined };
 
 describe('create cart', () => {
   test('returns what was sent, with a token of 32 bytes', async () => {
@@ -234,10 +233,11 @@ describe('purge', () => {
     await age(young.token, 29);
     await age(old.token, 31);
     expect(await purgeCarts(service.db.pool)).toBe(false);
-    const { rows } = await service.db.pool.query('select token from carts where shop_id = $1', [
-      shopId,
-    ]);
-    expect(rows).toEqual([{ token: hashOf(young.token) }]);
+    const { rows } = await service.db.pool.query(
+      'select token_hash from carts where shop_id = $1',
+      [shopId],
+    );
+    expect(rows).toEqual([{ token_hash: hashOf(young.token) }]);
   });
 
   test('two concurrent purges do not block each other', async () => {
@@ -246,9 +246,57 @@ describe('purge', () => {
     const other = new pg.Client({ connectionString: service.db.url });
     await other.connect();
     await other.query('begin');
-    await other.query('select token from carts where token = $1 for update', [hashOf(token)]);
+    await other.query('select from carts where token_hash = $1 for update', [hashOf(token)]);
     expect(await purgeCarts(service.db.pool)).toBe(false);
     await other.query('rollback');
     await other.end();
+  });
+});
+
+describe('the stored token', () => {
+  const rowsOf = async (shopId: bigint) =>
+    (await service.db.pool.query('select * from carts where shop_id = $1', [shopId])).rows;
+
+  test.each([[undefined], ['a key']])(
+    'is a hash, which does not give access: key %s',
+    async (key) => {
+      const shopId = newShop();
+      const { cart } = await service.client.createCart({
+        shopId,
+        actor,
+        entries: [{ variantId: 1n }],
+        ...(key !== undefined && { idempotencyKey: key }),
+      });
+      if (!cart) throw new Error('no cart in the response');
+      const [row] = await rowsOf(shopId);
+      expect(row).toMatchObject({ token_hash: hashOf(cart.token) });
+      expect(
+        JSON.stringify(row, (_, value) => (typeof value === 'bigint' ? `${value}` : value)),
+      ).not.toContain(cart.token);
+      const stolen = service.client.getCart({ shopId, actor, token: row.token_hash });
+      expect(await refusal(stolen)).toEqual(NO_CART);
+    },
+  );
+
+  test('of a repeat is derived with the key of the keyring with which the cart was created', async () => {
+    const shopId = newShop();
+    const { pool } = service.db;
+    const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+    const cart = {
+      shopId,
+      actor,
+      entries: [{ variantId: 1n, objectJson: '' }],
+      shopifyNull: false,
+      shopify: undefined,
+      idempotencyKey: 'k',
+    };
+    const made = await createIn({ pool, tokenKeys: new Map([['1', older]]) }, cart);
+    const rotated = new Map([
+      ['2', newer],
+      ['1', older],
+    ]);
+    expect((await createIn({ pool, tokenKeys: rotated }, cart)).token).toBe(made.token);
+    const gone = createIn({ pool, tokenKeys: new Map([['2', newer]]) }, cart);
+    await expect(gone).rejects.toMatchObject({ code: Code.AlreadyExists });
   });
 });

@@ -1,3 +1,3 @@
-import { serviceShape } from '../platform/config.ts';
+import { serviceShape } from '../platform/process/config.ts';
 
 export const cartsShape = { ...serviceShape };

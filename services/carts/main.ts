@@ -1,6 +1,6 @@
-import { loadConfig } from '../platform/config.ts';
-import { runMain } from '../platform/run-main.ts';
+import { loadConfig } from '../platform/process/config.ts';
+import { runMain } from '../platform/process/run-main.ts';
 import { cartsShape } from './config.ts';
-import { startCarts } from './start.ts';
+import { startCarts } from './service.ts';
 
 await runMain('carts', async () => startCarts(loadConfig(cartsShape)));

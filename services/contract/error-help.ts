@@ -53,6 +53,23 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
     meaning: 'The state of the object does not allow the request.',
     help: 'Read the object and decide again. The same request will fail again.',
   },
+  NOT_ELIGIBLE: {
+    statuses: [422],
+    meaning:
+      'The return policy, or what happened to the order, refuses lines of the submission. Nothing was written.',
+    help: 'Show the shopper why: lines has a code for each refused line. Read GET /orders/eligibility before you submit.',
+  },
+  NO_ORDER_LOOKUP: {
+    statuses: [409],
+    meaning: "The shop's commerce platform cannot look up orders.",
+    help: 'Submit the return with order, which has the lines and their amounts.',
+  },
+  IDEMPOTENCY_KEY_REUSED: {
+    statuses: [409],
+    meaning:
+      'An earlier request had the same Idempotency-Key and other content. Nothing was changed.',
+    help: 'Send a new key for a new request, and the same key and content for a repeat.',
+  },
   FRAUD_REPORT_EXISTS: {
     statuses: [409],
     meaning: 'The return has a fraud report already. There is one for each return.',
@@ -83,6 +100,11 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
     statuses: [409],
     meaning: 'The delivery is waiting already, its webhook is gone, or its payload is too old.',
     help: 'The message says which.',
+  },
+  NOT_CANCELLABLE: {
+    statuses: [409],
+    meaning: 'The return is closed, expired or being processed, or a part of it was paid.',
+    help: 'The message says which. Read the return and decide again.',
   },
   RATE_LIMITED: {
     statuses: [429],

@@ -15,6 +15,10 @@ export const SHORT_TEXT_MAX = 191;
 export const IMAGES_PER_ITEM_MAX = 100;
 export const LABEL_URL_MAX = 2_048;
 export const LABEL_LINES_MAX = 250;
+/** Line items of one arrival, and its unexpected items. */
+export const ARRIVAL_ITEMS_MAX = 250;
+/** Maximum length of a note on arrived goods. Characters. */
+export const ARRIVAL_NOTE_MAX = 2_000;
 /** How long earlier signing secrets of a webhook, or of a commerce connection, sign after a rotation. Hours. */
 export const SECRET_OVERLAP_HOURS_MAX = 168;
 export const SECRET_OVERLAP_HOURS_DEFAULT = 24;
@@ -29,6 +33,12 @@ export const PAGE_MAX = 100;
 export const PAGE_DEFAULT = 50;
 /** Maximum length of a text that is searched for. Characters. */
 export const SEARCH_TEXT_MAX = 320;
+/** Maximum length of an e-mail address. Characters. */
+export const EMAIL_MAX = 320;
+/** Maximum length of the shopper's comment on a line item. Characters. */
+export const SHOPPER_COMMENT_MAX = 2_000;
+/** Maximum number of line items of a submission. */
+export const SUBMITTED_LINES_MAX = 250;
 export const FLAG_REASONS_MAX = 20;
 /** Characters of the comment of a flag, and of the reason of a cancellation. */
 export const COMMENT_MAX = 4_000;
@@ -62,3 +72,6 @@ export const COMMERCE_LINES_MAX = 1_000;
 
 /** Maximum size of an event of a merchant's platform (`POST /commerce/events/{shop_id}`). Bytes. */
 export const COMMERCE_EVENT_BYTES_MAX = 256 * 1024;
+
+/** Maximum size of a shop's policy for returns as JSON, because each submission reads it. Bytes. */
+export const POLICY_BYTES_MAX = 512 * 1024;

@@ -23,21 +23,41 @@ export type OperationId =
   | 'listReplays'
   | 'getReplay'
   | 'cancelReplay'
+  | 'listExpected'
+  | 'recordArrival'
   | 'assessDispositions'
   | 'gradeItems'
   | 'listDestinations'
   | 'getDestination'
   | 'updateDestination'
+  | 'getPolicy'
   | 'listReturns'
   | 'getReturnDetails'
+  | 'getEligibility'
+  | 'submitReturn'
   | 'createFraudReport'
   | 'listEffects'
+  | 'cancelReturn'
+  | 'getReturnTimeline'
   | 'recordLabel'
   | 'updateLabel'
   | 'recordGiftCard'
   | 'processReturn'
   | 'createCart'
   | 'getCart';
+
+/** The groups of operations in the OpenAPI documents, in their order, with what they are. */
+export const TAGS = {
+  Webhooks: 'Subscriptions to events, and the log of their deliveries',
+  Dispositions: 'What a warehouse found and decided about returned line items',
+  Warehouse: 'Goods that a warehouse expects, and what arrived',
+  Destinations: 'Warehouses and donation centres that returns are sent to',
+  Returns: 'Returns of a shop, their processing and their fraud reports',
+  Labels: 'Shipping labels of returns, for their providers',
+  'Gift cards': 'Gift cards of returns, for their providers',
+  Carts: 'Carts of product variants, for a checkout',
+  'Webhook payloads': 'The bodies that webhooks receive',
+};
 
 export interface OperationBody {
   readonly schema: z.ZodType;
@@ -57,12 +77,21 @@ export interface Operation {
    * token of a cart.
    */
   readonly path: string;
-  readonly scope: Scope;
+  /**
+   * Each of these scopes is enough, as is one that includes one of them (`scopesOpening`). Challenges name the first,
+   * so it is the narrowest, or the one that callers of earlier releases know.
+   */
+  readonly scopes: readonly [Scope, ...Scope[]];
   /**
    * `bearer-or-api-key`: the operation reads `Authorization` when its scheme is `Bearer`, else `X-Authorization`.
    * `api-key`: it only reads `X-Authorization`.
    */
   readonly credentials: 'api-key' | 'bearer-or-api-key';
+  /**
+   * True for an operation that read only keys before partners' tokens could open it. So that callers of that time get
+   * the same responses, a valid key with none of the later scopes is used even beside a token.
+   */
+  readonly earlierKeysFirst?: boolean;
   /** The response when a valid credential lacks the scope. */
   readonly forbidden: 'message-403' | 'errors-401';
   /** The 404 for an id that the shop does not have; absent when the operation has no id. */
@@ -72,10 +101,11 @@ export interface Operation {
   readonly query: boolean;
   /**
    * How the operation reads the header `Idempotency-Key`; absent when it does not. The value says what happens without
-   * the header. `content`: the content is the key, so an equal request is a repeat. `header`: no request is a repeat.
+   * the header. `required`: the request is rejected. Then a repeat has the status 200, and a key of other content is a
+   * 409. `content`: the content is the key, so an equal request is a repeat. `header`: no request is a repeat.
    * `state`: the service decides by the state of the object, and stores no key.
    */
-  readonly keyed?: 'content' | 'header' | 'state';
+  readonly keyed?: 'required' | 'content' | 'header' | 'state';
   /**
    * Points of the rate limit that one request costs; 1 when absent. More than 1 is for requests that read very many
    * rows.
@@ -93,7 +123,7 @@ export interface Operation {
   readonly addition: boolean;
   readonly summary: string;
   readonly description: string;
-  readonly tag: string;
+  readonly tag: keyof typeof TAGS;
   /** Error bodies of released versions that only this operation has, by status. */
   readonly errors: Readonly<Record<number, readonly z.ZodType[]>>;
 }
@@ -107,7 +137,7 @@ export const body = (schema: z.ZodType, o: Partial<OperationBody> = {}): Operati
 });
 /** The values that all webhook operations share. */
 export const webhookRules = {
-  scope: 'developer_tools',
+  scopes: ['developer_tools'],
   credentials: 'bearer-or-api-key',
   forbidden: 'errors-401',
   query: false,
@@ -121,9 +151,23 @@ export const keyRules = {
   addition: false,
 } as const;
 
+/** The values that all operations of `returns:read`, `returns:submit` and `warehouse` share. */
+export const returnsRules = {
+  ...keyRules,
+  credentials: 'bearer-or-api-key',
+  addition: true,
+} as const;
+
+/** As {@link returnsRules}, for the operations that only keys with the scope `returns` opened before. */
+export const earlierReturnsRules = {
+  ...returnsRules,
+  earlierKeysFirst: true,
+  addition: false,
+} as const;
+
 /** The values that all operations of label providers share. */
 export const labelRules = {
-  scope: 'labels:write',
+  scopes: ['labels:write'],
   credentials: 'bearer-or-api-key',
   forbidden: 'errors-401',
   query: false,
@@ -134,6 +178,6 @@ export const labelRules = {
 /** The values of the operation of gift-card providers. */
 export const giftCardRules = {
   ...labelRules,
-  scope: 'giftcards:write',
+  scopes: ['giftcards:write'],
   tag: 'Gift cards',
 } as const;

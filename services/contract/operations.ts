@@ -1,21 +1,174 @@
-import { DESTINATION_OPERATIONS } from './destination-operations.ts';
 import { returnDetails } from './details/return-details.ts';
 import { NOT_FOUND } from './errors.ts';
-import { GIFT_CARD_OPERATIONS } from './gift-card-operations.ts';
-import { LABEL_OPERATIONS } from './label-operations.ts';
 import { DISPOSITIONS_BODY_BYTES_MAX } from './limits.ts';
-import { body, keyRules, type Operation } from './operation.ts';
+import {
+  body,
+  earlierReturnsRules,
+  giftCardRules,
+  keyRules,
+  labelRules,
+  type Operation,
+  returnsRules,
+} from './operation.ts';
+import { arrival, arrivalBody, expectedPage } from './resources/arrival.ts';
 import { cart, cartBody } from './resources/cart.ts';
-import { assessBody, dispositionList } from './resources/disposition.ts';
+import { destination, destinationBody, destinationList } from './resources/destination.ts';
 import { effectList } from './resources/effect.ts';
 import * as shapes from './resources/errors.ts';
 import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
-import { gradeBody, gradingList } from './resources/grading.ts';
+import { giftCard, giftCardBody } from './resources/gift-card.ts';
+import { assessBody, dispositionList, gradeBody, gradingList } from './resources/inspection.ts';
+import { labelBody, labelUpdateBody, recordedLabel } from './resources/label.ts';
 import { processBody, processResponse } from './resources/process.ts';
-import { returnPage } from './resources/return-summary.ts';
-import { WEBHOOK_OPERATIONS } from './webhook-operations.ts';
-import { WEBHOOK_REPLAY_OPERATIONS } from './webhook-replay-operations.ts';
-import { WEBHOOK_SECRET_OPERATIONS } from './webhook-secret-operations.ts';
+import { returnPage } from './resources/return-list.ts';
+import { RETURN_OPERATIONS } from './return-operations.ts';
+import { openersAmong, SCOPES, type Scope } from './scopes.ts';
+import {
+  WEBHOOK_OPERATIONS,
+  WEBHOOK_REPLAY_OPERATIONS,
+  WEBHOOK_SECRET_OPERATIONS,
+} from './webhook-operations.ts';
+
+/** The operations on warehouses and donation centres. */
+const DESTINATION_OPERATIONS: readonly Operation[] = [
+  {
+    ...keyRules,
+    id: 'listDestinations',
+    method: 'GET',
+    path: '/destinations',
+    scopes: ['destinations:read'],
+    success: { status: 200, schema: destinationList },
+    addition: true,
+    summary: 'List destinations',
+    description:
+      "All of the shop's warehouses and donation centres, by ascending id. A shop has at most 1,000.",
+    tag: 'Destinations',
+    errors: {},
+  },
+  {
+    ...keyRules,
+    id: 'getDestination',
+    method: 'GET',
+    path: '/destinations/{id}',
+    scopes: ['destinations:read'],
+    notFound: NOT_FOUND.destination,
+    success: { status: 200, schema: destination },
+    addition: true,
+    summary: 'Get destination',
+    description: 'A warehouse or donation centre.',
+    tag: 'Destinations',
+    errors: { 404: [shapes.destinationNotFound] },
+  },
+  {
+    ...keyRules,
+    id: 'updateDestination',
+    method: 'PUT',
+    path: '/destinations/{id}',
+    scopes: ['destinations:write'],
+    notFound: NOT_FOUND.destination,
+    body: body(destinationBody),
+    success: { status: 200, schema: destination },
+    summary: 'Update destination',
+    description: 'Changes a warehouse or donation centre. Absent fields keep their values.',
+    tag: 'Destinations',
+    errors: { 404: [shapes.destinationNotFound], 422: [shapes.messageError] },
+  },
+];
+
+/** The operations of warehouses on goods that come back. */
+const WAREHOUSE_OPERATIONS: readonly Operation[] = [
+  {
+    ...returnsRules,
+    id: 'listExpected',
+    method: 'GET',
+    path: '/warehouse/expected',
+    scopes: ['warehouse'],
+    query: true,
+    success: { status: 200, schema: expectedPage },
+    summary: 'List expected goods',
+    description:
+      'A page of the line items with units that have not arrived, of returns that are open, in review or closed and whose goods travel. A line item that arrives leaves the list.',
+    tag: 'Warehouse',
+    errors: { 422: [shapes.messageError] },
+  },
+  {
+    ...returnsRules,
+    id: 'recordArrival',
+    method: 'POST',
+    path: '/warehouse/arrivals',
+    scopes: ['warehouse'],
+    notFound: NOT_FOUND.arrivedReturn,
+    body: body(arrivalBody),
+    keyed: 'required',
+    success: { status: 201, schema: arrival },
+    summary: 'Record arrival',
+    description:
+      'Records what arrived of one return. Arrivals add up. Units above the announced ones, and what is no line item of the return, are recorded as unexpected and never paid. If several returns match, the message of the 422 names their ids: send `return_id`. Cancelled returns match only if no other return does. An arrival opens an expired return again; at a closed or cancelled return it is recorded, and pays nothing. The event `return.updated` follows.',
+    tag: 'Warehouse',
+    errors: {
+      404: [shapes.errorsMessage],
+      409: [shapes.keyReused],
+      422: [shapes.messageError],
+    },
+  },
+];
+
+/** The operation of gift-card providers, who respond to `giftcard.requested`. */
+const GIFT_CARD_OPERATIONS: readonly Operation[] = [
+  {
+    ...giftCardRules,
+    id: 'recordGiftCard',
+    method: 'POST',
+    path: '/returns/{id}/gift-card',
+    notFound: NOT_FOUND.return,
+    body: body(giftCardBody),
+    keyed: 'content',
+    success: { status: 201, schema: giftCard },
+    summary: 'Record gift card',
+    description:
+      'Records the gift card that was issued for `giftcard.requested`. Return details then show it as `gift_card_order_id`, `gift_card_order_name` and `gift_card_presentment`. A repeat with the same `Idempotency-Key` and content returns the same card; without the header, a repeat with the same content does. A return for which no card was requested, or whose card was recorded, is rejected (409). The event `return.updated` follows.',
+    errors: {
+      404: [shapes.errorsMessage],
+      409: [shapes.errorsMessage],
+      422: [shapes.messageError],
+    },
+  },
+];
+
+/** The operations of label providers, who respond to `label.request.issued`. */
+const LABEL_OPERATIONS: readonly Operation[] = [
+  {
+    ...labelRules,
+    id: 'recordLabel',
+    method: 'POST',
+    path: '/returns/{id}/labels',
+    notFound: NOT_FOUND.return,
+    body: body(labelBody),
+    keyed: 'content',
+    success: { status: 201, schema: recordedLabel },
+    summary: 'Record label',
+    description:
+      'Adds a label to a return and fulfils its open label request: the response to `label.request.issued`. A repeat with the same `Idempotency-Key` and content returns the same label; without the header, a repeat with the same content does. A closed or cancelled return is rejected (409). The events `label.created` and `return.updated` follow.',
+    errors: {
+      404: [shapes.errorsMessage],
+      409: [shapes.errorsMessage],
+      422: [shapes.messageError],
+    },
+  },
+  {
+    ...labelRules,
+    id: 'updateLabel',
+    method: 'PUT',
+    path: '/labels/{id}',
+    notFound: NOT_FOUND.label,
+    body: body(labelUpdateBody),
+    success: { status: 200, schema: recordedLabel },
+    summary: 'Update label',
+    description:
+      'Records a carrier update. An update that is older than the last one, or that comes after `delivered`, changes nothing and is not an error. The response is the label as it is now. The events `label.updated` and `return.updated` follow a change.',
+    errors: { 404: [shapes.errorsMessage], 422: [shapes.messageError] },
+  },
+];
 
 /**
  * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, the 405 responses and the
@@ -26,11 +179,11 @@ export const OPERATIONS: readonly Operation[] = [
   ...WEBHOOK_SECRET_OPERATIONS,
   ...WEBHOOK_REPLAY_OPERATIONS,
   {
-    ...keyRules,
+    ...earlierReturnsRules,
     id: 'assessDispositions',
     method: 'POST',
     path: '/dispositioning/assess',
-    scope: 'returns',
+    scopes: ['returns', 'warehouse'],
     forbidden: 'message-403',
     body: body(assessBody, { maxBytes: DISPOSITIONS_BODY_BYTES_MAX }),
     keyed: 'state',
@@ -42,11 +195,11 @@ export const OPERATIONS: readonly Operation[] = [
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },
   {
-    ...keyRules,
+    ...earlierReturnsRules,
     id: 'gradeItems',
     method: 'POST',
     path: '/dispositioning/grade',
-    scope: 'returns',
+    scopes: ['returns', 'warehouse'],
     forbidden: 'message-403',
     body: body(gradeBody, { maxBytes: DISPOSITIONS_BODY_BYTES_MAX }),
     keyed: 'state',
@@ -59,12 +212,13 @@ export const OPERATIONS: readonly Operation[] = [
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },
   ...DESTINATION_OPERATIONS,
+  ...WAREHOUSE_OPERATIONS,
   {
-    ...keyRules,
+    ...earlierReturnsRules,
     id: 'listReturns',
     method: 'GET',
     path: '/warehouse/returns',
-    scope: 'returns',
+    scopes: ['returns', 'returns:read'],
     query: true,
     success: { status: 200, schema: returnPage },
     addition: true,
@@ -75,11 +229,11 @@ export const OPERATIONS: readonly Operation[] = [
     errors: { 422: [shapes.messageError] },
   },
   {
-    ...keyRules,
+    ...earlierReturnsRules,
     id: 'getReturnDetails',
     method: 'GET',
     path: '/warehouse/return/details',
-    scope: 'returns',
+    scopes: ['returns', 'returns:read', 'returns:submit', 'warehouse'],
     notFound: NOT_FOUND.returnDetails,
     query: true,
     success: { status: 200, schema: returnDetails },
@@ -94,7 +248,7 @@ export const OPERATIONS: readonly Operation[] = [
     id: 'createFraudReport',
     method: 'POST',
     path: '/returns/{id}/fraud-report',
-    scope: 'returns',
+    scopes: ['returns'],
     notFound: NOT_FOUND.return,
     body: body(fraudReportBody, { required: false }),
     keyed: 'state',
@@ -109,11 +263,11 @@ export const OPERATIONS: readonly Operation[] = [
     },
   },
   {
-    ...keyRules,
+    ...earlierReturnsRules,
     id: 'listEffects',
     method: 'GET',
     path: '/returns/{id}/effects',
-    scope: 'returns',
+    scopes: ['returns', 'returns:read'],
     notFound: NOT_FOUND.return,
     success: { status: 200, schema: effectList },
     addition: true,
@@ -123,6 +277,7 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Returns',
     errors: { 404: [shapes.errorsMessage] },
   },
+  ...RETURN_OPERATIONS,
   ...LABEL_OPERATIONS,
   ...GIFT_CARD_OPERATIONS,
   {
@@ -130,7 +285,7 @@ export const OPERATIONS: readonly Operation[] = [
     id: 'processReturn',
     method: 'POST',
     path: '/warehouse/return/{id}/process',
-    scope: 'returns',
+    scopes: ['returns'],
     notFound: NOT_FOUND.processReturn,
     body: body(processBody, { required: false, exactNumbers: true }),
     keyed: 'state',
@@ -146,7 +301,7 @@ export const OPERATIONS: readonly Operation[] = [
     id: 'createCart',
     method: 'POST',
     path: '/cart',
-    scope: 'carts',
+    scopes: ['carts'],
     body: body(cartBody, { exactNumbers: true }),
     keyed: 'header',
     success: { status: 200, schema: cart },
@@ -160,7 +315,7 @@ export const OPERATIONS: readonly Operation[] = [
     id: 'getCart',
     method: 'GET',
     path: '/cart/{token}',
-    scope: 'carts',
+    scopes: ['carts'],
     notFound: NOT_FOUND.cart,
     success: { status: 200, schema: cart },
     addition: true,
@@ -171,3 +326,11 @@ export const OPERATIONS: readonly Operation[] = [
     errors: { 404: [shapes.errorsMessage] },
   },
 ];
+
+/** The scopes of partners' tokens: those that open an operation which reads tokens (interface: Authentication, 2). */
+export const PARTNER_SCOPES: readonly Scope[] = SCOPES.filter((scope) =>
+  OPERATIONS.some(
+    (operation) =>
+      operation.credentials === 'bearer-or-api-key' && openersAmong([scope], operation).length > 0,
+  ),
+);

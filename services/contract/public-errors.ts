@@ -3,6 +3,9 @@ import { PROBLEM_CODES as CODE, type PublicError } from './errors.ts';
 // The errors of the REST API that do not depend on the operation. The gateway returns them, and the OpenAPI documents
 // have them as examples.
 
+/** Maximum number of invalid fields in a problem document. */
+const FIELDS_MAX = 50;
+
 type FieldErrors = NonNullable<PublicError['problem']['errors']>;
 
 /** An error with the common body `{message, errors: {}}`. */
@@ -73,6 +76,48 @@ export function keyOfOtherContent(): PublicError {
   );
 }
 
+/** The error for an `Idempotency-Key` that another request has used, where the operation requires the header. */
+export function keyReused(): PublicError {
+  const detail =
+    'Idempotency-Key was used with other content: send a new key, or the same content as before.';
+  return withCode(409, CODE.keyReused, { title: 'Conflict', detail });
+}
+
+/** The error for lines that cannot be returned. @param text from the service. */
+export function notEligible(
+  text: string,
+  lines: readonly { readonly provider_line_item_id: number; readonly code: string }[],
+): PublicError {
+  const detail = sentence(capitalized(text));
+  const title = 'Unprocessable Content';
+  const fields = lines.map((line) => ({
+    field: 'items',
+    message: `order line ${line.provider_line_item_id}: ${line.code}`,
+  }));
+  const { problem, ...error } = withCode(422, CODE.notEligible, { title, detail, more: { lines } });
+  return { ...error, problem: { ...problem, errors: fields.slice(0, FIELDS_MAX) } };
+}
+
+/** The error for a shop whose commerce platform cannot look up orders. */
+export function noOrderLookUp(): PublicError {
+  const detail = "The shop's commerce platform cannot look up orders.";
+  return withCode(409, CODE.noOrderLookUp, { title: 'Conflict', detail });
+}
+
+/** An error with the body `{errors: {code, message}}`. */
+function withCode(
+  status: number,
+  code: string,
+  o: { readonly title: string; readonly detail: string; readonly more?: object },
+): PublicError {
+  const { title, detail, more = {} } = o;
+  return {
+    status,
+    body: { errors: { code, message: detail, ...more } },
+    problem: { code, title, detail },
+  };
+}
+
 export function rateLimited(retryAfterS: number): PublicError {
   const detail = `Too many requests. Try again in ${retryAfterS} s.`;
   return messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
@@ -129,6 +174,16 @@ export function notReplayable(text: string): PublicError {
     status: 409,
     body: { errors: { code: CODE.notReplayable, message: detail } },
     problem: { code: CODE.notReplayable, title: 'Conflict', detail },
+  };
+}
+
+/** The error for a return that can no longer be cancelled. @param text from the service. */
+export function notCancellable(text: string): PublicError {
+  const detail = sentence(capitalized(text));
+  return {
+    status: 409,
+    body: { errors: { code: CODE.notCancellable, message: detail } },
+    problem: { code: CODE.notCancellable, title: 'Conflict', detail },
   };
 }
 

@@ -1,8 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { type Address, AddressSchema } from '../../proto/gen/rms/returns/v1/address_pb.ts';
 import {
-  type Address,
-  AddressSchema,
   CustomerUpload_Kind,
   DispositionOutcome,
   type Label,

@@ -145,6 +145,8 @@ describe('error bodies', () => {
       delivery: { errors: { code: 'NOT_FOUND' } },
       replay: { errors: { code: 'NOT_FOUND' } },
       destination: { code: 'NOT_FOUND', message: expect.any(String) },
+      arrivedReturn: { errors: { message: expect.any(String) } },
+      order: { errors: { message: 'No order was found.' } },
       cart: { errors: { message: expect.any(String) } },
       label: { errors: { message: expect.any(String) } },
       return: { errors: { message: expect.any(String) } },

@@ -1,6 +1,5 @@
 import { change202610 } from './changes/2026-10.ts';
-import type { VersionChange } from './changes/change.ts';
-import { PROBLEM_MEDIA_TYPE, problemDocument } from './changes/unstable.ts';
+import { PROBLEM_MEDIA_TYPE, problemDocument, type VersionChange } from './changes/change.ts';
 import type { PublicError } from './errors.ts';
 import type { OperationId } from './operation.ts';
 import { UNSTABLE } from './versions.ts';

@@ -15,7 +15,7 @@ export const TOPICS = [
 ] as const;
 export type Topic = (typeof TOPICS)[number];
 
-/** The triggers about one return. Topic `return` delivers each of them. How to add one: CONTRIBUTING.md. */
+/** The triggers about one return. Topic `return` delivers each of them. docs/recipes/webhook-event.md adds one. */
 export const RETURN_TRIGGERS = [
   'return.created',
   'return.updated',
@@ -116,6 +116,21 @@ export const RETURN_OUTCOMES = [
   'exchange+refund',
   'exchange+credit',
 ] as const;
+/** The outcomes that a line item of a submission can have. */
+export const SUBMITTED_OUTCOMES = ['refund', 'exchange', 'credit'] as const;
+/** Why units of an order line cannot be returned. */
+export const INELIGIBILITY_CODES = [
+  'WINDOW_ENDED',
+  'NOT_FULFILLED',
+  'FINAL_SALE',
+  'COUNTRY_NOT_SERVED',
+  'ALREADY_RETURNED',
+  'IN_OPEN_RETURN',
+  'REFUNDED',
+  'NOT_A_PRODUCT',
+  'ORDER_CANCELLED',
+] as const;
+export type IneligibilityCode = (typeof INELIGIBILITY_CODES)[number];
 export const LINE_OUTCOMES = ['exchange', 'refund', 'credit', 'default'] as const;
 export const RETURN_METHODS = ['mail', 'in_store', 'drop_off', 'keep_item'] as const;
 export const LABEL_STATUSES = [
@@ -129,3 +144,23 @@ export const LABEL_STATUSES = [
 ] as const;
 export const CURRENCY_TYPES = ['shop', 'presentment'] as const;
 export type CurrencyType = (typeof CURRENCY_TYPES)[number];
+
+/** Who does something, in a timeline. */
+export const AUTHOR_KINDS = ['user', 'api_key', 'partner_app', 'service', 'system'] as const;
+
+// The words of a shop's policy for returns. The first of each list is the default.
+
+/** From when the days of a return window count. */
+export const WINDOW_STARTS = ['delivered', 'fulfilled', 'ordered'] as const;
+/** When a return is processed without a person. */
+export const AUTOMATIC_MOMENTS = [
+  'manual',
+  'in_transit',
+  'delivered',
+  'arrived',
+  'graded',
+] as const;
+/** Which units are paid. */
+export const REFUND_BASES = ['announced', 'arrived'] as const;
+/** What a withdrawal from the contract becomes. */
+export const WITHDRAWAL_HANDLINGS = ['manual', 'return'] as const;

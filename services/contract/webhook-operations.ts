@@ -5,11 +5,21 @@ import * as shapes from './resources/errors.ts';
 import {
   createdWebhook,
   PAYLOAD_VERSION_HEADER,
+  rotateSecretBody,
   webhook,
   webhookBody,
   webhookList,
+  webhookRetry,
+  webhookSecret,
+  webhookSecrets,
+  webhookTestBody,
 } from './resources/webhook.ts';
-import { webhookRetry } from './resources/webhook-retry.ts';
+import {
+  replayBody,
+  replayPage,
+  replayPreview,
+  webhookReplay,
+} from './resources/webhook-replay.ts';
 
 /** The operations on subscriptions and their deliveries. */
 export const WEBHOOK_OPERATIONS: readonly Operation[] = [
@@ -120,5 +130,143 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     description:
       'Sends an ended delivery again, with the same `webhook-id`, the same bytes and the whole schedule of retries. A delivery that is waiting, or whose payload was removed, is rejected.',
     errors: { 404: [shapes.webhookNotFound], 409: [shapes.notReplayable] },
+  },
+];
+
+/** The operations for setting up a receiver: test events and signing secrets. */
+export const WEBHOOK_SECRET_OPERATIONS: readonly Operation[] = [
+  {
+    ...webhookRules,
+    id: 'testWebhook',
+    method: 'POST',
+    path: '/webhooks/{id}/test',
+    notFound: NOT_FOUND.webhook,
+    body: body(webhookTestBody, { required: false }),
+    keyed: 'header',
+    success: { status: 201, schema: delivery },
+    addition: true,
+    summary: 'Send test event',
+    description:
+      'Sends a test event with sample data to an active webhook, signed and retried like any other. The response is its delivery, which *List deliveries* shows with its attempts. An inactive webhook is rejected (409).',
+    errors: {
+      404: [shapes.webhookNotFound],
+      409: [shapes.errorsMessage],
+      422: [shapes.messageError],
+    },
+  },
+  {
+    ...webhookRules,
+    id: 'rotateWebhookSecret',
+    method: 'POST',
+    path: '/webhooks/{id}/secret/rotate',
+    notFound: NOT_FOUND.webhook,
+    body: body(rotateSecretBody, { required: false }),
+    keyed: 'header',
+    success: { status: 200, schema: webhookSecret },
+    addition: true,
+    summary: 'Rotate secret',
+    description:
+      'Makes a new signing secret. During the overlap the earlier secrets sign, too: `webhook-signature` then has several signatures, separated by spaces. So a receiver can change its secret without a rejected delivery.',
+    errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'getWebhookSecret',
+    method: 'GET',
+    path: '/webhooks/{id}/secret',
+    notFound: NOT_FOUND.webhook,
+    reveals: true,
+    success: { status: 200, schema: webhookSecrets },
+    addition: true,
+    summary: 'Get secret',
+    description:
+      "The signing secrets of a webhook that sign now. Each call is recorded in the shop's audit log.",
+    errors: { 404: [shapes.webhookNotFound] },
+  },
+  {
+    ...webhookRules,
+    id: 'endEarlierSecrets',
+    method: 'DELETE',
+    path: '/webhooks/{id}/secret/previous',
+    notFound: NOT_FOUND.webhook,
+    success: { status: 204 },
+    addition: true,
+    summary: 'End earlier secrets',
+    description:
+      'Ends the overlap of rotations, for example after a secret has leaked: deliveries are signed only with the newest secret from then on. Only deliveries that are being sent at that moment may still have signatures of earlier ones. Let the receiver reject the old secret, too. Without an earlier secret nothing changes, and the response is the same.',
+    errors: { 404: [shapes.webhookNotFound] },
+  },
+];
+
+/** Points of a preview, because its count may read a million deliveries. */
+const COUNT_POINTS = 10;
+
+/** The operations on replays by filter and backfills. Both are jobs, which run in the background. */
+export const WEBHOOK_REPLAY_OPERATIONS: readonly Operation[] = [
+  {
+    ...webhookRules,
+    id: 'previewReplay',
+    method: 'POST',
+    path: '/webhook-replay-previews',
+    body: body(replayBody),
+    points: COUNT_POINTS,
+    success: { status: 200, schema: replayPreview },
+    addition: true,
+    summary: 'Preview replay',
+    description:
+      'Counts what *Start replay* with the same body would send, and what it could not. It starts nothing. It counts as ten requests. A backfill of an inactive webhook, or of one that never delivers, is rejected (409).',
+    errors: { 409: [shapes.errorsMessage], 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'startReplay',
+    method: 'POST',
+    path: '/webhook-replays',
+    body: body(replayBody),
+    keyed: 'header',
+    points: COUNT_POINTS,
+    success: { status: 201, schema: webhookReplay },
+    addition: true,
+    summary: 'Start replay',
+    description:
+      'Starts a job that sends the deliveries of a filter again: oldest first, each once, with the same `webhook-id` and the same bytes. New events are sent first. A backfill sends a webhook the stored events of its trigger, except those that it got already. When there is nothing to send, the job is done immediately. It counts as ten requests. More than 100,000 deliveries, or a webhook with a job that runs, are rejected (409).',
+    errors: { 409: [shapes.errorsMessage], 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'listReplays',
+    method: 'GET',
+    path: '/webhook-replays',
+    query: true,
+    success: { status: 200, schema: replayPage },
+    addition: true,
+    summary: 'List replays',
+    description: 'Replays and backfills with their progress, newest first, for 30 days.',
+    errors: { 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'getReplay',
+    method: 'GET',
+    path: '/webhook-replays/{id}',
+    notFound: NOT_FOUND.replay,
+    success: { status: 200, schema: webhookReplay },
+    addition: true,
+    summary: 'Get replay',
+    description: 'A replay or a backfill with its progress.',
+    errors: { 404: [shapes.webhookNotFound] },
+  },
+  {
+    ...webhookRules,
+    id: 'cancelReplay',
+    method: 'POST',
+    path: '/webhook-replays/{id}/cancel',
+    notFound: NOT_FOUND.replay,
+    success: { status: 200, schema: webhookReplay },
+    addition: true,
+    summary: 'Cancel replay',
+    description:
+      'Stops a replay or a backfill. Deliveries that are queued already are still sent. A job that has ended does not change.',
+    errors: { 404: [shapes.webhookNotFound] },
   },
 ];

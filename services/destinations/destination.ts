@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationType } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX } from '../contract/limits.ts';
-import { DomainError } from '../platform/errors.ts';
-import { MAX_ID } from '../platform/ids.ts';
+import { countryName } from '../platform/values/countries.ts';
+import { DomainError } from '../platform/values/errors.ts';
+import { MAX_ID } from '../platform/values/ids.ts';
 import {
   callerShape,
   id,
@@ -12,8 +13,7 @@ import {
   optionalIdempotencyKey,
   requiredText,
   text,
-} from '../platform/input.ts';
-import { countryName } from './country.ts';
+} from '../platform/values/input.ts';
 
 /**
  * Maximum number of destinations of a shop, for the error text. The constraint `destinations_quota` enforces it: change
@@ -42,7 +42,7 @@ const address = z
   })
   .transform((input) => ({ ...input, country: input.country || countryName(input.countryCode) }));
 
-export type Address = z.infer<typeof address>;
+type Address = z.infer<typeof address>;
 
 const NO_ADDRESS: Address = {
   name: '',
@@ -83,7 +83,7 @@ export const destinationEdit = z.object({
   enabled: z.boolean().optional(),
   address: address.optional(),
 });
-export type DestinationEdit = z.infer<typeof destinationEdit>;
+type DestinationEdit = z.infer<typeof destinationEdit>;
 
 /** The destination's location at the commerce provider. In the message 0 means no location; here that is undefined. */
 export const locationLink = z.object({

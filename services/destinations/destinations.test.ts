@@ -11,7 +11,7 @@ import {
   refusal,
   runService,
 } from '../../test/kit/services/running-service.ts';
-import { startDestinations } from './start.ts';
+import { startDestinations } from './service.ts';
 
 let service: RunningTestService<typeof DestinationsService>;
 beforeAll(async () => {
@@ -32,12 +32,6 @@ async function createDepot(shopId: bigint, more: object = {}) {
   if (!destination) throw new Error('no destination in the response');
   return destination;
 }
-
-const NO_DESTINATION = {
-  code: Code.NotFound,
-  reason: 'DESTINATION_NOT_FOUND',
-  field: undefined,
-};
 const invalid = (field: string) => ({ code: Code.InvalidArgument, reason: 'INVALID_FIELD', field });
 
 describe('create destination', () => {
@@ -247,22 +241,6 @@ describe('update destination', () => {
     const edit = service.client.updateDestination({ shopId, actor, destinationId: id, name: ' ' });
     expect(await refusal(edit)).toEqual(invalid('name'));
   });
-
-  test('finds no other shop’s destination', async () => {
-    const theirs = await createDepot(newShop());
-    const shopId = newShop();
-    const destinationId = theirs.id;
-    const calls = [
-      service.client.updateDestination({ shopId, actor, destinationId, name: 'Mine' }),
-      service.client.linkLocation({ shopId, actor, destinationId, providerLocationId: 5n }),
-      service.client.getDestination({ shopId, actor, destinationId }),
-      service.client.getDestination({ shopId, actor, destinationId: 999_999_999n }),
-    ];
-    for (const refused of await Promise.all(calls.map(refusal))) {
-      expect(refused).toEqual(NO_DESTINATION);
-    }
-    expect(await service.events(shopId)).toEqual([]);
-  });
 });
 
 describe('link location', () => {
@@ -288,4 +266,41 @@ describe('list destinations', () => {
     const { destinations } = await service.client.listDestinations({ shopId, actor });
     expect(destinations).toEqual([first, second]);
   });
+});
+
+test('an update with a key is made once: a repeat returns the destination as it is now', async () => {
+  const shopId = newShop();
+  const depot = { shopId, actor, idempotencyKey: 'k-0', name: 'Depot' };
+  const { destination } = await service.client.createDestination(depot);
+  const destinationId = destination?.id ?? 0n;
+  const update = (name: string, idempotencyKey = '') =>
+    service.client.updateDestination({ shopId, actor, destinationId, name, idempotencyKey });
+  expect((await update('North', 'k-1')).previous).toMatchObject({ name: 'Depot' });
+  expect((await update('South')).previous).toMatchObject({ name: 'North' });
+  expect((await update('South')).previous).toBeUndefined();
+  const repeated = await update('North', 'k-1');
+  expect(repeated.destination).toMatchObject({ name: 'South' });
+  expect(repeated.previous).toBeUndefined();
+  expect(await refusal(update('East', 'k-1'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
+});
+
+test('a location is linked once per key, also when two calls race', async () => {
+  const shopId = newShop();
+  const depot = { shopId, actor, idempotencyKey: 'k-0', name: 'Depot' };
+  const { destination } = await service.client.createDestination(depot);
+  const destinationId = destination?.id ?? 0n;
+  const link = (providerLocationId: bigint, idempotencyKey = '') =>
+    service.client.linkLocation({
+      shopId,
+      actor,
+      destinationId,
+      providerLocationId,
+      idempotencyKey,
+    });
+  await Promise.all([link(5n, 'k-1'), link(5n, 'k-1')]);
+  await link(6n);
+  expect((await link(5n, 'k-1')).destination).toMatchObject({ providerLocationId: 6n });
+  expect(await service.events(shopId)).toHaveLength(3);
+  expect(await refusal(link(7n, 'k-1'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
+  expect(await refusal(link(7n, 'k'.repeat(201)))).toMatchObject({ field: 'idempotency_key' });
 });

@@ -1,6 +1,6 @@
-import { loadConfig } from '../platform/config.ts';
-import { runMain } from '../platform/run-main.ts';
+import { loadConfig } from '../platform/process/config.ts';
+import { runMain } from '../platform/process/run-main.ts';
 import { destinationsShape } from './config.ts';
-import { startDestinations } from './start.ts';
+import { startDestinations } from './service.ts';
 
 await runMain('destinations', async () => startDestinations(loadConfig(destinationsShape)));

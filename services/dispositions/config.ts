@@ -1,4 +1,4 @@
-import { grpcTarget, serviceShape } from '../platform/config.ts';
+import { grpcTarget, serviceShape } from '../platform/process/config.ts';
 
 /** The variables of the dispositions service. */
 export const dispositionsShape = {

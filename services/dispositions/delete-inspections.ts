@@ -1,9 +1,9 @@
 import { ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { reasonOf } from '../platform/errors.ts';
-import { type KeyUse, releaseKey } from '../platform/idempotency.ts';
-import { inTransaction } from '../platform/postgres.ts';
+import { inTransaction } from '../platform/postgres/postgres.ts';
+import { reasonOf } from '../platform/values/errors.ts';
+import { type KeyUse, releaseKey } from '../platform/values/idempotency.ts';
 import type { Inspection } from './inspection.ts';
 import { type Lines, lockLines } from './store.ts';
 

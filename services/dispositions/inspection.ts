@@ -6,7 +6,7 @@ import {
   DispositionOutcomeSchema,
   type DispositionSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { enumText } from '../platform/enum-text.ts';
+import { enumText } from '../platform/values/enum-text.ts';
 
 /** An assessment decides the disposition of a line item. A grading describes its condition. */
 export type Kind = 'assessment' | 'grading';
@@ -15,6 +15,8 @@ export type Kind = 'assessment' | 'grading';
 export interface Finding {
   readonly lineItemId: bigint;
   readonly outcome: string | undefined;
+  /** Units that an assessment is about; undefined: all of the line item. */
+  readonly quantity: number | undefined;
   readonly category: string | undefined;
   readonly subject: string | undefined;
   readonly title: string | undefined;
@@ -34,6 +36,7 @@ export interface Finding {
 /** The fields that only one kind of finding has, each undefined. */
 export const NO_FIELDS = {
   outcome: undefined,
+  quantity: undefined,
   category: undefined,
   subject: undefined,
   title: undefined,
@@ -53,9 +56,10 @@ export const outcomeText = enumText(DispositionOutcomeSchema);
 
 /** The disposition that an assessment sets. Throws for a grading, which has no outcome. */
 export function dispositionOf(assessment: Inspection): MessageInitShape<typeof DispositionSchema> {
-  const { returnProcessor, note, inspectedAt, outcome } = assessment;
+  const { returnProcessor, note, inspectedAt, outcome, quantity } = assessment;
   return {
     outcome: outcomeText.fromText(outcome ?? ''),
+    ...(quantity !== undefined && { quantity }),
     inspectedAt: timestampFromDate(inspectedAt),
     ...(returnProcessor !== undefined && { returnProcessor }),
     ...(note !== undefined && { note }),

@@ -1,6 +1,6 @@
-import { loadConfig } from '../platform/config.ts';
-import { runMain } from '../platform/run-main.ts';
+import { loadConfig } from '../platform/process/config.ts';
+import { runMain } from '../platform/process/run-main.ts';
 import { dispositionsShape } from './config.ts';
-import { startDispositions } from './start.ts';
+import { startDispositions } from './service.ts';
 
 await runMain('dispositions', async () => startDispositions(loadConfig(dispositionsShape)));

@@ -1,10 +1,11 @@
-import { actorKindText } from '../platform/actor.ts';
+import { actorKindText } from '../platform/values/actor.ts';
 import type { Inspection } from './inspection.ts';
 
 export interface Row {
   readonly id: bigint;
   readonly line_item_id: bigint;
   readonly outcome: string | null;
+  readonly quantity: number | null;
   readonly category: string | null;
   readonly subject: string | null;
   readonly title: string | null;
@@ -22,7 +23,7 @@ export interface Row {
 }
 
 /** The columns of table `inspections` (alias `i`) that {@link toInspection} needs. */
-export const COLUMNS = `i.id, i.line_item_id, i.outcome, i.category, i.subject, i.title, i.category_parent,
+export const COLUMNS = `i.id, i.line_item_id, i.outcome, i.quantity, i.category, i.subject, i.title, i.category_parent,
   i.description, i.return_processor, i.note, i.note_sha256, i.description_sha256, i.inspected_at, i.images, i.actor_kind, i.actor_id, i.actor_name`;
 
 export function toInspection(row: Row): Inspection {
@@ -30,6 +31,7 @@ export function toInspection(row: Row): Inspection {
     id: row.id,
     lineItemId: row.line_item_id,
     outcome: row.outcome ?? undefined,
+    quantity: row.quantity ?? undefined,
     category: row.category ?? undefined,
     subject: row.subject ?? undefined,
     title: row.title ?? undefined,

@@ -1,4 +1,4 @@
-import type { Queryable } from '../platform/postgres.ts';
+import type { Queryable } from '../platform/postgres/postgres.ts';
 
 /** The default outcome of shops without settings. */
 const BACK_TO_STOCK = 'back_to_stock';

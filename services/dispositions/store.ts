@@ -1,8 +1,8 @@
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { actorKindText } from '../platform/actor.ts';
-import { allInOrder } from '../platform/all-in-order.ts';
-import { type PackedTexts, packedText, packTexts } from '../platform/packed-texts.ts';
-import { type Queryable, together } from '../platform/postgres.ts';
+import { allInOrder } from '../platform/postgres/all-in-order.ts';
+import { type PackedTexts, packedText, packTexts } from '../platform/postgres/packed-texts.ts';
+import { type Queryable, together } from '../platform/postgres/postgres.ts';
+import { actorKindText } from '../platform/values/actor.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 
@@ -181,13 +181,13 @@ export async function insertInspections(
 const INSERT = `
 with given as (
   select * from jsonb_to_recordset($3::jsonb) as g (
-    line_item_id bigint, outcome text, category text, subject text, title text, category_parent text,
+    line_item_id bigint, outcome text, quantity integer, category text, subject text, title text, category_parent text,
     description integer[], return_processor text, note integer[], inspected_at timestamptz, images text[])
 ), i as (
-  insert into inspections (shop_id, kind, line_item_id, outcome, category, subject, title,
+  insert into inspections (shop_id, kind, line_item_id, outcome, quantity, category, subject, title,
     category_parent, description, return_processor, note, inspected_at, time_defaulted, images,
     actor_kind, actor_id, actor_name)
-  select $1::bigint, $2::text, line_item_id, outcome, category, subject, title,
+  select $1::bigint, $2::text, line_item_id, outcome, quantity, category, subject, title,
     category_parent, ${packedText('description', '$9::bytea')}, return_processor,
     ${packedText('note', '$9::bytea')},
     coalesce(inspected_at, date_trunc('milliseconds', now())), inspected_at is null, images,
@@ -215,6 +215,7 @@ function toRecord(finding: Finding, texts: PackedTexts) {
   return {
     line_item_id: String(finding.lineItemId),
     outcome: finding.outcome,
+    quantity: finding.quantity,
     category: finding.category,
     subject: finding.subject,
     title: finding.title,

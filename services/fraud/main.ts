@@ -1,6 +1,6 @@
-import { loadConfig } from '../platform/config.ts';
-import { runMain } from '../platform/run-main.ts';
+import { loadConfig } from '../platform/process/config.ts';
+import { runMain } from '../platform/process/run-main.ts';
 import { fraudShape } from './config.ts';
-import { startFraud } from './start.ts';
+import { startFraud } from './service.ts';
 
 await runMain('fraud', async () => startFraud(loadConfig(fraudShape)));

@@ -4,9 +4,9 @@ import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { FRAUD_COMMENT_MAX } from '../contract/limits.ts';
 import { FRAUD_CATEGORIES, type FraudCategory } from '../contract/vocabulary.ts';
-import { DomainError } from '../platform/errors.ts';
-import { callerShape, id, optionalIdempotencyKey, text } from '../platform/input.ts';
-import { blank } from '../platform/text.ts';
+import { DomainError } from '../platform/values/errors.ts';
+import { callerShape, id, optionalIdempotencyKey, text } from '../platform/values/input.ts';
+import { blank } from '../platform/values/text.ts';
 
 /** A report to create. A blank comment counts as absent. The category `other` requires a comment. */
 export const newReport = z

@@ -1,7 +1,13 @@
 import { z } from 'zod';
-import { ConfigError, grpcTarget, list, type Settings, serviceShape } from '../platform/config.ts';
-import { keyringText, parseKeyring } from '../platform/keyring.ts';
-import type { ShopifyApp } from './commerce/shopify-app/app.ts';
+import type { ShopifyApp } from '../commerce/shopify-app/app.ts';
+import {
+  ConfigError,
+  grpcTarget,
+  list,
+  type Settings,
+  serviceShape,
+} from '../platform/process/config.ts';
+import { keyringText, parseKeyring } from '../platform/security/keyring.ts';
 
 /** The variables of the returns service. */
 export const returnsShape = {

@@ -3,7 +3,7 @@ import type {
   Destination,
   DestinationsService,
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { serviceActor } from '../platform/identity.ts';
+import { serviceActor } from '../platform/security/identity.ts';
 
 /** The actor of returns' calls to destinations, because only the gateway may name users as actors. */
 const RETURNS = serviceActor('returns');

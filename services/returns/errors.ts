@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DETAILS_BYTES_MAX } from '../contract/limits.ts';
-import { DomainError } from '../platform/errors.ts';
+import { DomainError } from '../platform/values/errors.ts';
 
 /** The error for a return that the shop does not have. A return of another shop counts as absent. */
 export function returnNotFound(): DomainError {

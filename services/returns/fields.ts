@@ -14,13 +14,14 @@ import {
   UpsellPaymentSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SHORT_TEXT_MAX } from '../contract/limits.ts';
-import { enumText } from '../platform/enum-text.ts';
-import { MAX_ID } from '../platform/ids.ts';
-import { text as anyText, id } from '../platform/input.ts';
-import { snakeCase, URL_MAX } from '../platform/text.ts';
+import { enumText } from '../platform/values/enum-text.ts';
+import { invalidField } from '../platform/values/errors.ts';
+import { MAX_ID } from '../platform/values/ids.ts';
+import { text as anyText, id } from '../platform/values/input.ts';
+import { snakeCase, URL_MAX } from '../platform/values/text.ts';
 
 /** One field of the details: how its value is checked, stored and read. */
-export interface Field<T> {
+interface Field<T> {
   /** Checks the value in a submission. */
   readonly input: z.ZodType<T>;
   /** Returns the value for its column, as JSON. */
@@ -34,7 +35,7 @@ export interface Field<T> {
 type Fields = Readonly<Record<string, Field<unknown>>>;
 
 /** The values of all fields of a table, by name. */
-export type ValuesOf<F extends Fields> = {
+type ValuesOf<F extends Fields> = {
   readonly [K in keyof F]: F[K] extends Field<infer T> ? T : never;
 };
 
@@ -42,7 +43,7 @@ export type ValuesOf<F extends Fields> = {
  * A table of fields that have the same name in a submission, a row and a message: `hsCode` is the column `hs_code`. A
  * field in such a table is accepted, stored and returned without any other code.
  */
-export interface FieldTable<F extends Fields> {
+interface FieldTable<F extends Fields> {
   /** The names of the fields that partners see. */
   readonly publicNames: readonly string[];
   /** The columns, in the order in which {@link FieldTable.read} reads them. */
@@ -145,8 +146,8 @@ function storedId(input: z.ZodType<bigint>): Field<bigint> {
 }
 
 /**
- * The fields of a submitted return that are part of the details, except amounts, order and customer. CONTRIBUTING.md
- * says how to add one.
+ * The fields of a submitted return that are part of the details, except amounts, order and customer.
+ * docs/recipes/return-field.md says how to add one.
  */
 export const RETURN_FIELDS = fieldTable({
   type: enumField(
@@ -174,8 +175,8 @@ export const RETURN_FIELDS = fieldTable({
 });
 
 /**
- * The fields of a submitted line item that are part of the details, except amounts. CONTRIBUTING.md says how to add
- * one.
+ * The fields of a submitted line item that are part of the details, except amounts. docs/recipes/return-field.md says
+ * how to add one.
  */
 export const LINE_FIELDS = fieldTable({
   providerLineItemId: idField,
@@ -208,4 +209,26 @@ const amount = z.custom<Amount>().optional();
 export function amountsOf<K extends string>(names: readonly K[]) {
   // `fromEntries` loses the type of the keys.
   return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
+}
+
+/** Maximum time by which the clock of a caller may be ahead. Milliseconds. */
+const SKEW_MS = 60_000;
+
+/** Earlier times are zero values of programs: the year 1 of Go, and 1970 of an empty timestamp. */
+const FIRST = new Date('2000-01-01T00:00:00Z');
+
+/**
+ * Checks that a time is not in the future, and not a zero value. A time that is at most {@link SKEW_MS} ahead is replaced by the current
+ * time.
+ *
+ * @throws DomainError INVALID_ARGUMENT when it is further ahead, or before the year 2000.
+ */
+export function pastTime(field: string, time: Date, now: Date = new Date()): Date {
+  if (time.getTime() > now.getTime() + SKEW_MS) {
+    throw invalidField(field, 'must not be in the future');
+  }
+  if (time < FIRST) {
+    throw invalidField(field, 'must not be before the year 2000: leave it out if it is unknown');
+  }
+  return time < now ? time : now;
 }

@@ -1,5 +1,5 @@
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { type DomainError, stateForbids } from '../platform/errors.ts';
+import { type DomainError, stateForbids } from '../platform/values/errors.ts';
 
 const { OPEN, REVIEW, CLOSED, CANCELLED, EXPIRED } = ReturnState;
 
@@ -13,7 +13,7 @@ export const TRANSITIONS = {
   reopen: { from: [EXPIRED], to: OPEN },
   reopenInReview: { from: [EXPIRED], to: REVIEW },
 } as const satisfies Record<string, { from: readonly ReturnState[]; to: ReturnState }>;
-export type Transition = keyof typeof TRANSITIONS;
+type Transition = keyof typeof TRANSITIONS;
 
 /** The fields that decide whether a transition is allowed. */
 type DecidingFields = Pick<Details, 'id' | 'state' | 'flagReasons' | 'processing'>;
@@ -32,7 +32,7 @@ export interface StateChange {
 export type Fulfilment = 'none' | 'made' | 'unknown';
 
 /** Payments of a return that its state does not show. They must be read under the row lock of the return. */
-export interface Commitments {
+interface Commitments {
   readonly fulfilment: Fulfilment;
   /** Whether the shopper keeps an instant refund. */
   readonly instantRefundKept: boolean;
@@ -181,3 +181,9 @@ export function effectsMade(fulfilment: Exclude<Fulfilment, 'none'>): DomainErro
 /** The end of a text which says that an outcome is unknown, and what to try first. docs/runbook.md has the steps. */
 export const ASK_A_PERSON =
   "if that does not find it, look at the provider's records, and have an operator record what they show (`commerce settle`)";
+
+/** A return by its ids. */
+export interface ReturnRef {
+  readonly shopId: bigint;
+  readonly returnId: bigint;
+}

@@ -1,11 +1,13 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { allInOrder } from '../platform/all-in-order.ts';
-import { DomainError } from '../platform/errors.ts';
-import { type Queryable, together } from '../platform/postgres.ts';
-import { lockOrder } from './commerce/inbound/lock-order.ts';
-import { unitsRefundedThere } from './commerce/inbound/reported-refunds.ts';
+import { unitsIn } from '../commerce/remaining.ts';
+import { allInOrder } from '../platform/postgres/all-in-order.ts';
+import { type Queryable, together } from '../platform/postgres/postgres.ts';
+import { DomainError } from '../platform/values/errors.ts';
+import { lockOrder } from './inbound/lock-order.ts';
+import { unitsRefundedThere } from './inbound/reported-refunds.ts';
+import { exceedsGoods } from './money/goods-limit.ts';
 import { exceedsPaidShipping } from './money/paid-shipping.ts';
 import { Return, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
@@ -67,10 +69,10 @@ select l.provider_line_item_id, l.quantity, least(coalesce(l.ordered_quantity, o
     on there.shop_id = t.shop_id and there.provider_order_id = t.provider_order_id
    and there.provider_line_item_id = l.provider_line_item_id
  cross join lateral (
-   select coalesce(sum(o.quantity), 0)::bigint as elsewhere,
+   select coalesce(sum(${unitsIn('o', 'r')}), 0)::bigint as elsewhere,
           min(o.ordered_quantity) as ordered, max(o.return_id) filter (where o.live or r.state = 'expired') as live_in,
           max(o.return_id) filter (
-            where r.state = 'closed' and o.price - o.discount + o.tax > 0
+            where r.state = 'closed' and o.price - o.discount + o.tax > 0 and coalesce(o.refunded_quantity, o.quantity) = o.quantity
               and o.refund_item + o.refund_tax >= o.price - o.discount + o.tax) as refunded_by
      from return_lines o
      join returns r on r.shop_id = o.shop_id and r.id = o.return_id
@@ -86,6 +88,21 @@ interface Obstacle {
   readonly field: string;
   readonly reason: ErrorReason;
   readonly message: string;
+  /** What has the units. */
+  readonly taken: Taken;
+}
+
+/** The order was cancelled, or who has the units: other returns that are open or closed, or refunds at the provider. */
+type Taken = 'cancelled' | 'open' | 'closed' | 'refunded';
+
+/** The error of a line item, or an order, that cannot be in a return. */
+export class NotReturnable extends DomainError {
+  readonly taken: Taken;
+
+  constructor({ field, reason, message, taken }: Obstacle) {
+    super(Code.FailedPrecondition, reason, message, { field });
+    this.taken = taken;
+  }
 }
 
 /**
@@ -146,7 +163,7 @@ async function linesOf(
 function firstObstacle(rows: readonly LineRow[]): Obstacle | undefined {
   for (const [line, row] of rows.entries()) {
     const found = obstacleOf(row);
-    if (found) return { field: `lines[${line}]`, ...found };
+    if (found) return { field: `lines[${line}]`, taken: takenBy(row), ...found };
   }
   return undefined;
 }
@@ -154,14 +171,12 @@ function firstObstacle(rows: readonly LineRow[]): Obstacle | undefined {
 /**
  * Requires that a stored return has no obstacle; see {@link findObstacle}.
  *
- * @throws DomainError LINE_IN_LIVE_RETURN; ORDERED_QUANTITY_EXCEEDED; LINE_ALREADY_REFUNDED; STATE_FORBIDS for an order
+ * @throws NotReturnable LINE_IN_LIVE_RETURN; ORDERED_QUANTITY_EXCEEDED; LINE_ALREADY_REFUNDED; STATE_FORBIDS for an order
  *   that the provider has cancelled.
  */
 export async function requireReturnable(tx: Queryable, of: StoredReturn): Promise<void> {
   const found = await findObstacle(tx, of);
-  if (!found) return;
-  const { field, reason, message } = found;
-  throw new DomainError(Code.FailedPrecondition, reason, message, { field });
+  if (found) throw new NotReturnable(found);
 }
 
 /** The parts of a change that reopen a return. */
@@ -172,8 +187,8 @@ export interface Reopening {
 
 /**
  * Opens an expired return again, because its goods moved or arrived and must be processed. When other returns have
- * taken its units or its shipping, the return stays expired, and a timeline entry says why. A return that is not expired
- * does not change.
+ * taken its units, its shipping or its money, the return stays expired, and a timeline entry says why. A return that is
+ * not expired does not change.
  *
  * @param why what happened, for the timeline.
  * @param openingIds the returns that the same change opens again.
@@ -187,9 +202,8 @@ export async function reopening(
 ): Promise<Reopening> {
   if (current.state !== ReturnState.EXPIRED) return { stateChanges: [], timeline: [] };
   const obstacle = await findObstacle(tx, { ...current, openingIds });
-  const isPaid = !obstacle && (await exceedsPaidShipping(tx, current, openingIds));
-  if (obstacle || isPaid) {
-    const because = obstacle?.message ?? 'other returns refund the shipping that the order paid';
+  const because = obstacle?.message ?? (await missingMoney(tx, current, openingIds));
+  if (because !== undefined) {
     const text = `${why}, but the return stays expired: ${because}`;
     const entry = { returnId: current.id, kind: 'return.stays_expired', text };
     return { stateChanges: [], timeline: [entry] };
@@ -201,11 +215,32 @@ export async function reopening(
   };
 }
 
-function obstacleOf(row: LineRow): (Omit<Obstacle, 'field'> & { field?: string }) | undefined {
+/** Says which money of a return is gone; undefined when all of it is left. */
+async function missingMoney(
+  tx: Queryable,
+  current: Details,
+  openingIds: readonly bigint[],
+): Promise<string | undefined> {
+  if (await exceedsPaidShipping(tx, current, openingIds)) {
+    return 'other returns refund the shipping that the order paid';
+  }
+  if (!(await exceedsGoods(tx, current, openingIds))) return undefined;
+  return 'less than its value is left of what was paid for the goods of the order';
+}
+
+function takenBy({ live_in, refunded_there }: LineRow): Taken {
+  if (live_in !== null) return 'open';
+  return refunded_there > 0n ? 'refunded' : 'closed';
+}
+
+type FoundObstacle = Pick<Obstacle, 'reason' | 'message'>;
+
+function obstacleOf(row: LineRow): (FoundObstacle & Partial<Obstacle>) | undefined {
   const { ordered, elsewhere, quantity } = row;
   if (row.cancelled_there) {
     const message = 'the order was cancelled at the commerce provider';
-    return { field: 'order', reason: ErrorReason.STATE_FORBIDS, message };
+    const reason = ErrorReason.STATE_FORBIDS;
+    return { field: 'order', reason, message, taken: 'cancelled' };
   }
   if (ordered === null) return unknownQuantityObstacle(row);
   const units = elsewhere + row.refunded_there + BigInt(quantity);
@@ -221,7 +256,7 @@ function obstacleOf(row: LineRow): (Omit<Obstacle, 'field'> & { field?: string }
 }
 
 /** The obstacle of a line item when the number of ordered units is not known. */
-function unknownQuantityObstacle(row: LineRow): Omit<Obstacle, 'field'> | undefined {
+function unknownQuantityObstacle(row: LineRow): FoundObstacle | undefined {
   if (row.live_in !== null) {
     return {
       reason: ErrorReason.LINE_IN_LIVE_RETURN,

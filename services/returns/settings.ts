@@ -1,6 +1,8 @@
 import { create } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import type { UpdateSettingsRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   GiftCardMode,
@@ -9,12 +11,13 @@ import {
   type Settings,
   SettingsSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { decimalsOf } from '../platform/currencies.ts';
-import { invalidField, stateForbids } from '../platform/errors.ts';
-import { parseInput } from '../platform/input.ts';
-import type { Queryable } from '../platform/postgres.ts';
-import { param, raw, sql, unnamed } from '../platform/sql.ts';
-import { requireKnownOutcomes } from './commerce/known-outcomes.ts';
+import { requireKnownOutcomes } from '../commerce/unknown-outcomes.ts';
+import { onlyRow } from '../platform/postgres/only-row.ts';
+import { inTransaction, type Queryable } from '../platform/postgres/postgres.ts';
+import { raw, sql, unnamed } from '../platform/postgres/sql.ts';
+import { decimalsOf } from '../platform/values/currencies.ts';
+import { DomainError, invalidField, stateForbids } from '../platform/values/errors.ts';
+import { parseInput } from '../platform/values/input.ts';
 import { shopNotConfigured } from './errors.ts';
 import { OPEN_JOB } from './processing/jobs.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
@@ -76,82 +79,115 @@ const bounded = (max: number) =>
 
 const centimetres = bounded(1_000);
 
-const settingsInput = z.object({
-  settings: z.object(
-    {
-      currency: z.string().refine((text) => text === '' || decimalsOf(text) !== undefined, {
-        error: 'must be an ISO 4217 currency',
-      }),
-      restockMode: z.enum(RestockMode, 'is unknown'),
-      giftCardMode: z.enum(GiftCardMode, 'is unknown'),
-      labelProvider: z.enum(LabelProvider, 'is unknown'),
-      expiryDays: bounded(365),
-      processingRetryMinutes: bounded(1_440),
-      parcel: z
-        .object({ lengthCm: centimetres, widthCm: centimetres, heightCm: centimetres })
-        .optional(),
-      sandbox: z.boolean().optional(),
-    },
-    'is required',
-  ),
-});
+/** What a request says of settings. */
+const parts = z.object(
+  {
+    currency: z.string().refine((text) => text === '' || decimalsOf(text) !== undefined, {
+      error: 'must be an ISO 4217 currency',
+    }),
+    restockMode: z.enum(RestockMode, 'is unknown'),
+    giftCardMode: z.enum(GiftCardMode, 'is unknown'),
+    labelProvider: z.enum(LabelProvider, 'is unknown'),
+    expiryDays: bounded(365),
+    processingRetryMinutes: bounded(1_440),
+    parcel: z
+      .object({ lengthCm: centimetres, widthCm: centimetres, heightCm: centimetres })
+      .optional(),
+    sandbox: z.boolean().optional(),
+  },
+  'is required',
+);
+
+const settingsInput = z.object({ settings: parts, expected: parts.optional() });
+
+type Changes = { readonly [K in Exclude<keyof SettingsRow, 'currency'>]: SettingsRow[K] | null };
+
+/** The values of a request as they are stored; null for absent fields. */
+function changesOf({ parcel, ...given }: z.output<typeof parts>): Changes {
+  return {
+    restock_mode: textOrNull(given.restockMode, restockModeText),
+    gift_card_mode: textOrNull(given.giftCardMode, giftCardModeText),
+    label_provider: textOrNull(given.labelProvider, labelProviderText),
+    expiry_days: given.expiryDays,
+    processing_retry_minutes: given.processingRetryMinutes,
+    parcel_length_cm: parcel?.lengthCm ?? null,
+    parcel_width_cm: parcel?.widthCm ?? null,
+    parcel_height_cm: parcel?.heightCm ?? null,
+    sandbox: given.sandbox ?? null,
+  };
+}
 
 /**
  * Writes the returns settings of a shop. Absent fields keep their values. In the first call they get their defaults,
- * and the currency is required. With `validateOnly` it only checks whether the settings may be written now.
+ * and the currency is required. With `validateOnly` it only checks whether the settings may be written now. Returns the
+ * settings before and after the call.
  *
  * @throws DomainError STATE_FORBIDS for a change of `sandbox` while an effect has an unknown outcome or a return is
  *   being processed; SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for another currency
- *   than the shop has, because stored amounts are in the shop's currency.
+ *   than the shop has, because stored amounts are in the shop's currency; REVISION_CONFLICT when a value of `expected` is
+ *   another one now.
  */
-export async function updateSettings(
+export function updateSettings(
   pool: pg.Pool,
   request: UpdateSettingsRequest,
-): Promise<Settings> {
-  const { settings } = parseInput(settingsInput, request);
-  if (request.validateOnly) return checkSettings(pool, request.shopId, settings);
-  if (settings.currency !== '') {
-    await pool.query(
-      'insert into settings (shop_id, currency) values ($1, $2) on conflict (shop_id) do nothing',
-      [request.shopId, settings.currency],
+): Promise<{ readonly settings: Settings; readonly previous: Settings }> {
+  const { settings, expected } = parseInput(settingsInput, request);
+  const { shopId } = request;
+  return inTransaction(pool, async (tx) => {
+    if (settings.currency !== '' && !request.validateOnly) {
+      await tx.query(
+        'insert into settings (shop_id, currency) values ($1, $2) on conflict (shop_id) do nothing',
+        [shopId, settings.currency],
+      );
+    }
+    const { rows } = await tx.query<SettingsRow>(
+      `select ${COLUMNS} from settings where shop_id = $1 for update`,
+      [shopId],
     );
-  }
-  await requireSwitchable(pool, request.shopId, settings.sandbox);
-  const { parcel } = settings;
-  const currency = param(settings.currency);
-  const { rows } = await pool.query<SettingsRow>(
-    unnamed(sql`
-     update settings
-        set restock_mode = coalesce(${textOrNull(settings.restockMode, restockModeText)}, restock_mode),
-            gift_card_mode = coalesce(${textOrNull(settings.giftCardMode, giftCardModeText)}, gift_card_mode),
-            label_provider = coalesce(${textOrNull(settings.labelProvider, labelProviderText)}, label_provider),
-            expiry_days = coalesce(${settings.expiryDays}, expiry_days),
-            processing_retry_minutes = coalesce(${settings.processingRetryMinutes}, processing_retry_minutes),
-            parcel_length_cm = coalesce(${parcel?.lengthCm}, parcel_length_cm),
-            parcel_width_cm = coalesce(${parcel?.widthCm}, parcel_width_cm),
-            parcel_height_cm = coalesce(${parcel?.heightCm}, parcel_height_cm),
-            sandbox = coalesce(${settings.sandbox}, sandbox),
-            updated_at = now()
-      where shop_id = ${request.shopId} and (${currency} = '' or currency = ${currency})
-     returning ${raw(COLUMNS)}`),
-  );
-  if (rows[0]) return toSettings(rows[0]);
-  if (settings.currency === '') throw shopNotConfigured();
-  throw invalidField('settings.currency', 'cannot change');
+    const [row] = rows;
+    if (!row) throw shopNotConfigured();
+    const previous = toSettings(row);
+    if (settings.currency !== '' && settings.currency !== row.currency) {
+      throw invalidField('settings.currency', 'cannot change');
+    }
+    if (expected) requireExpected(row, changesOf(expected));
+    await requireSwitchable(tx, shopId, settings.sandbox);
+    if (request.validateOnly) return { settings: previous, previous };
+    return { settings: await write(tx, shopId, changesOf(settings)), previous };
+  });
 }
 
-/** Makes those checks of {@link updateSettings} that need the shop. Returns its current settings. */
-async function checkSettings(
-  pool: pg.Pool,
-  shopId: bigint,
-  wanted: { readonly currency: string; readonly sandbox?: boolean | undefined },
-): Promise<Settings> {
-  const present = await loadSettings(pool, shopId);
-  if (wanted.currency !== '' && wanted.currency !== present.currency) {
-    throw invalidField('settings.currency', 'cannot change');
-  }
-  await requireSwitchable(pool, shopId, wanted.sandbox);
-  return present;
+/** @throws DomainError REVISION_CONFLICT when somebody has changed one of the values since the caller read it. */
+function requireExpected(row: SettingsRow, expected: Changes): void {
+  const names = Object.keys(expected) as (keyof Changes)[];
+  const changed = names.find((name) => expected[name] !== null && expected[name] !== row[name]);
+  if (changed === undefined) return;
+  throw new DomainError(
+    Code.Aborted,
+    ErrorReason.REVISION_CONFLICT,
+    `somebody has set ${changed.replaceAll('_', ' ')} to ${row[changed]} in the meantime`,
+    { field: `expected.${changed}` },
+  );
+}
+
+async function write(tx: Queryable, shopId: bigint, changes: Changes): Promise<Settings> {
+  const result = await tx.query<SettingsRow>(
+    unnamed(sql`
+     update settings
+        set restock_mode = coalesce(${changes.restock_mode}, restock_mode),
+            gift_card_mode = coalesce(${changes.gift_card_mode}, gift_card_mode),
+            label_provider = coalesce(${changes.label_provider}, label_provider),
+            expiry_days = coalesce(${changes.expiry_days}, expiry_days),
+            processing_retry_minutes = coalesce(${changes.processing_retry_minutes}, processing_retry_minutes),
+            parcel_length_cm = coalesce(${changes.parcel_length_cm}, parcel_length_cm),
+            parcel_width_cm = coalesce(${changes.parcel_width_cm}, parcel_width_cm),
+            parcel_height_cm = coalesce(${changes.parcel_height_cm}, parcel_height_cm),
+            sandbox = coalesce(${changes.sandbox}, sandbox),
+            updated_at = now()
+      where shop_id = ${shopId}
+     returning ${raw(COLUMNS)}`),
+  );
+  return toSettings(onlyRow(result));
 }
 
 /**
@@ -162,12 +198,12 @@ async function checkSettings(
  * @throws DomainError STATE_FORBIDS
  */
 async function requireSwitchable(
-  pool: pg.Pool,
+  db: Queryable,
   shopId: bigint,
   sandbox: boolean | undefined,
 ): Promise<void> {
   if (sandbox === undefined) return;
-  const { rows } = await pool.query<{ sandbox: boolean; jobs: number }>(
+  const { rows } = await db.query<{ sandbox: boolean; jobs: number }>(
     `select s.sandbox, (select count(*)::int from processing_jobs j
                          where j.shop_id = s.shop_id and j.${OPEN_JOB}) as jobs
        from settings s where s.shop_id = $1`,
@@ -175,7 +211,7 @@ async function requireSwitchable(
   );
   const [present] = rows;
   if (!present || present.sandbox === sandbox) return;
-  await requireKnownOutcomes(pool, shopId);
+  await requireKnownOutcomes(db, shopId);
   if (present.jobs > 0) {
     throw stateForbids(
       `${present.jobs} returns are being processed: repeat this when they have ended`,

@@ -1,46 +1,46 @@
 import type { ConnectRouter } from '@connectrpc/connect';
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import type { Backoff } from '../platform/backoff.ts';
-import type { Settings } from '../platform/config.ts';
-import { createServiceClient } from '../platform/grpc/client.ts';
+import { createCheckRuns } from '../commerce/check/runs.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { createOrderFinder } from '../commerce/find-order.ts';
+import { createHttpCommerce } from '../commerce/http/adapter.ts';
+import { type CommerceClient, createCommerceClient } from '../commerce/http/client.ts';
+import type { CommerceProvider } from '../commerce/provider.ts';
+import { createProviders, type Endpoint, type OpenProvider } from '../commerce/providers.ts';
+import { startReconciliations } from '../commerce/reconciliations.ts';
+import { createRequestWatch, startRequestWatch } from '../commerce/request-watch.ts';
+import { createShopifyCommerce } from '../commerce/shopify/adapter.ts';
+import { createShopifyClient, type ShopifyClient } from '../commerce/shopify/client.ts';
+import {
+  type AccessTokens,
+  createAccessTokens,
+  startTokenRefresh,
+} from '../commerce/shopify-app/access-tokens.ts';
+import type { Store } from '../commerce/shopify-app/app.ts';
+import { startSweep } from '../platform/outbox/sweep.ts';
+import type { Backoff } from '../platform/process/backoff.ts';
+import type { Settings } from '../platform/process/config.ts';
 import {
   type RunningService,
   type ServiceOptions,
   type ServiceRuntime,
   startService,
-} from '../platform/service.ts';
-import { startSweep } from '../platform/sweep/start.ts';
-import { createEmbeddedCommerce } from './commerce/embedded.ts';
-import { createHttpCommerce } from './commerce/http/adapter.ts';
-import { type CommerceClient, createCommerceClient } from './commerce/http/client.ts';
-import type { CommerceProvider } from './commerce/provider.ts';
-import { createProviders, type Endpoint, type OpenProvider } from './commerce/providers.ts';
-import { startReconciliations } from './commerce/reconciliations.ts';
-import { createRequestWatch, startRequestWatch } from './commerce/request-watch.ts';
-import { commerceRoutes } from './commerce/service.ts';
-import { createShopifyCommerce } from './commerce/shopify/adapter.ts';
-import { createShopifyClient, type ShopifyClient } from './commerce/shopify/client.ts';
-import {
-  type AccessTokens,
-  createAccessTokens,
-  startTokenRefresh,
-} from './commerce/shopify-app/access-tokens.ts';
-import type { Store } from './commerce/shopify-app/app.ts';
-import { startRedactions } from './commerce/shopify-app/redactions.ts';
+} from '../platform/process/service.ts';
+import { createServiceClient } from '../platform/rpc/client.ts';
 import { type returnsShape, shopifyAppOf } from './config.ts';
-import { startExpiry } from './expiry.ts';
-import { consumeFraudReports } from './fraud-events.ts';
+import { consumeFraudReports } from './fraud/fraud-events.ts';
 import { createInspectionStore } from './inspections/inspection-store.ts';
-import { measureBacklog } from './processing/backlog.ts';
+import { automaticProcessing } from './policy/automatic.ts';
 import { type Job, RETRY_BACKOFF } from './processing/jobs.ts';
-import { startJobPurge } from './processing/purge.ts';
 import { runJob } from './processing/run.ts';
-import { startProcessingWorker } from './processing/worker.ts';
-import { startPurge } from './purge.ts';
-import { returnsRoutes } from './service.ts';
-import { createReturnStore } from './store/create-return-store.ts';
+import { measureBacklog, startProcessingWorker } from './processing/worker.ts';
+import { startExpiry } from './retention/expiry.ts';
+import { startJobPurge, startPurge } from './retention/purge.ts';
+import { startRedactions } from './retention/redact.ts';
+import { commerceRoutes, returnsRoutes } from './service.ts';
 import { createLargeWork } from './store/large.ts';
 import { createReturnReader } from './store/return-reader.ts';
+import { createReturnStore } from './store/return-store.ts';
 
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
   /** Replaces the embedded commerce provider, whose ledger is in this database (tests). */
@@ -69,18 +69,21 @@ export function startReturns(o: ReturnsOptions): Promise<RunningService> {
 function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const { pool, backgroundPool, streamPool, identity, telemetry, logger } = runtime;
   const large = createLargeWork();
-  const requests = { pool, logger, store: createReturnStore({ pool, large }) };
+  const commerce = createCommerce(o, runtime);
+  const { providers } = commerce;
+  const orders = createOrderFinder({ pool, providers });
+  const automatic = automaticProcessing(providers);
+  const requests = { pool, logger, store: createReturnStore({ pool, large, automatic }) };
   const reader = createReturnReader({ pool, large });
-  const inspections = createInspectionStore({ pool, large });
-  const store = createReturnStore({ pool: backgroundPool, large });
+  const inspections = createInspectionStore({ pool, large, automatic });
+  const store = createReturnStore({ pool: backgroundPool, large, automatic });
   const background = { pool: backgroundPool, logger, store };
   const target = o.DESTINATIONS_TARGET;
   const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
   const destinations = channel.client;
   const { meter } = telemetry;
-  const commerce = createCommerce(o, runtime);
-  const { providers } = commerce;
   const watch = createRequestWatch();
+  const checkRuns = createCheckRuns({ pool: backgroundPool, logger });
   let onQueued = (): void => {};
   let onQueuedRedaction = (): void => {};
   return {
@@ -91,11 +94,16 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         inspections,
         destinations,
         providers,
+        orders,
         onQueued: () => onQueued(),
       })(router);
-      commerceRoutes({ ...requests, ...commerce, watch, onRedaction: () => onQueuedRedaction() })(
-        router,
-      );
+      commerceRoutes({
+        ...requests,
+        ...commerce,
+        checkRuns,
+        watch,
+        onRedaction: () => onQueuedRedaction(),
+      })(router);
     },
     async workers() {
       // Start this first, because it can fail, and nothing would stop a worker that was started before it.
@@ -109,6 +117,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       onQueuedRedaction = redactions.wake;
       return [
         processing,
+        checkRuns,
         startRequestWatch({ ...background, watch }),
         redactions,
         ...(commerce.tokens ? [startTokenRefresh({ tokens: commerce.tokens, logger })] : []),

@@ -6,8 +6,8 @@ import {
   type Settings,
   serviceShape,
   wholeNumber,
-} from '../platform/config.ts';
-import { keyringText, parseKeyring } from '../platform/keyring.ts';
+} from '../platform/process/config.ts';
+import { keyringText, parseKeyring } from '../platform/security/keyring.ts';
 
 /** The variables of the webhooks service. */
 export const webhooksShape = {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { inTransaction } from '../platform/postgres.ts';
+import { inTransaction } from '../platform/postgres/postgres.ts';
 import { maintainDays } from './maintenance.ts';
 
 let db: TestDatabase;
@@ -67,5 +67,5 @@ describe('the days of the log', () => {
     const { count, failures } = await traffic.stop();
     expect(failures).toEqual([]);
     expect(count).toBeGreaterThan(0);
-  }, 30_000);
+  });
 });

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type Sql, sql } from '../platform/sql.ts';
+import { type Sql, sql } from '../platform/postgres/sql.ts';
 
 /** The id (a UUID) and the time of an event. The ids of its deliveries are made of both. */
 export interface EventKey {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { killDelivery } from '../../test/kit/delivery-kills/run.ts';
 import { testTelemetry } from '../../test/kit/services/telemetry.ts';
-import type { Telemetry } from '../platform/telemetry.ts';
+import type { Telemetry } from '../platform/telemetry/telemetry.ts';
 
 /** FAULT_POINTS=1000 is every point; FAULT_SEED repeats a run. */
 const POINTS = Number(process.env.FAULT_POINTS ?? 20);

@@ -1,5 +1,5 @@
-import { loadConfig } from '../platform/config.ts';
-import { runMain } from '../platform/run-main.ts';
+import { loadConfig } from '../platform/process/config.ts';
+import { runMain } from '../platform/process/run-main.ts';
 import { checkProduction, webhooksShape } from './config.ts';
 import { startWebhooks } from './start.ts';
 

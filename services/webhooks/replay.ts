@@ -1,4 +1,4 @@
 import { runReplay } from '../platform/outbox/replay-command.ts';
-import { runCommand } from '../platform/run-command.ts';
+import { runCommand } from '../platform/process/run-command.ts';
 
 await runCommand('replay', () => runReplay('webhooks', process.argv.slice(2)));

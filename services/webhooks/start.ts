@@ -1,26 +1,27 @@
 import { EventEmitter } from 'node:events';
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createServiceClient } from '../platform/grpc/client.ts';
-import { startKeyPurge } from '../platform/idempotency.ts';
-import { systemActor } from '../platform/identity.ts';
 import type { UrlPolicy } from '../platform/outbound/guard.ts';
 import type { Resolve } from '../platform/outbound/resolver.ts';
 import { createSigningKeys } from '../platform/outbound/signing-keys.ts';
-import { STREAM_SETTINGS } from '../platform/pools.ts';
-import { openSecondPool } from '../platform/postgres.ts';
+import { startSweep } from '../platform/outbox/sweep.ts';
+import { STREAM_SETTINGS } from '../platform/postgres/pools.ts';
+import { openSecondPool } from '../platform/postgres/postgres.ts';
+import { deadline } from '../platform/process/deadlines.ts';
 import {
   type RunningService,
   type ServiceOptions,
   type ServiceRuntime,
   startService,
-} from '../platform/service.ts';
-import { startSweep } from '../platform/sweep/start.ts';
-import type { Worker } from '../platform/worker.ts';
+} from '../platform/process/service.ts';
+import type { Worker } from '../platform/process/worker.ts';
+import { createServiceClient } from '../platform/rpc/client.ts';
+import { systemActor } from '../platform/security/identity.ts';
+import { startKeyPurge } from '../platform/values/idempotency.ts';
 import type { WebhooksConfig } from './config.ts';
-import { createRetryClock, type RetryClock } from './delivery/attempt/retry-clock.ts';
+import { createRetryClock, type RetryClock } from './delivery/attempt/retry-schedule.ts';
 import { createDispatcher } from './delivery/dispatcher.ts';
 import { createDatabaseClock } from './delivery/queue/database-clock.ts';
-import { startConsuming } from './fan-out/consume.ts';
+import { startConsuming } from './fan-out/fan-out.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import { retainedEvents } from './jobs/retained-events.ts';
 import { startReplays } from './jobs/worker.ts';
@@ -63,10 +64,10 @@ export const DISPATCHER_POOL = {
 };
 
 /** Maximum time for which a frozen process can block rows by an open transaction. Milliseconds. */
-const IDLE_IN_TRANSACTION_MS = 5_000;
+const IDLE_IN_TRANSACTION_MS = deadline(5_000);
 
 /** Timeout for reading a snapshot, which is larger than 900 kB. Milliseconds. */
-const SNAPSHOT_TIMEOUT_MS = 10_000;
+const SNAPSHOT_TIMEOUT_MS = deadline(10_000);
 
 /** Starts the webhooks service: it manages subscriptions over gRPC, handles events, and sends deliveries. */
 export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks> {

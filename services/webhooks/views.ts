@@ -17,16 +17,15 @@ import {
   type SubscriptionValuesSchema,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/topics/topics.ts';
-import { actorKindText } from '../platform/actor.ts';
-import { enumText } from '../platform/enum-text.ts';
 import { errorForPartners } from '../platform/outbound/failure.ts';
 import type { Secret } from '../platform/outbound/secrets.ts';
+import { actorKindText } from '../platform/values/actor.ts';
+import { enumText } from '../platform/values/enum-text.ts';
 import { deactivatesAtMs } from './delivery/results/deactivate.ts';
-import type { Backlog } from './log/backlogs.ts';
-import type { DeliveryCount } from './log/count.ts';
+import type { Backlog, LastFailure } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
-import type { LastFailure } from './log/last-failure.ts';
+import type { DeliveryCount } from './log/list.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
 import type { Health } from './subscriptions/health.ts';
 import type { ChosenValues, Subscription } from './subscriptions/subscription.ts';
@@ -94,6 +93,9 @@ export function subscriptionMessage(
     ...shownMessage(subscription),
     ...(subscription.formerSecretsUntil && {
       formerSecretsUntil: timestampFromDate(subscription.formerSecretsUntil),
+    }),
+    ...(subscription.newestSecretAt && {
+      newestSecretAt: timestampFromDate(subscription.newestSecretAt),
     }),
   });
 }

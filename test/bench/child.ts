@@ -1,11 +1,6 @@
 import { type NodeOptions, type NodeProcess, startNode } from '../kit/process.ts';
 import type { Methods } from './ipc.ts';
 
-/** Starts a process that can be profiled, with exactly these environment variables. */
-export function startProcess(o: NodeOptions): NodeProcess {
-  return startNode({ ...o, args: ['--inspect-port=127.0.0.1:0', ...o.args] });
-}
-
 /** A process that responds to calls, see `serveParent`. */
 export interface Worker<M extends Methods> extends NodeProcess {
   call<K extends keyof M & string>(
@@ -17,7 +12,7 @@ export interface Worker<M extends Methods> extends NodeProcess {
 
 /** Starts a process of the bench itself. `M` is the type of its methods. */
 export function startWorker<M extends Methods>(o: NodeOptions): Worker<M> {
-  const running = startProcess({ ...o, hasChannel: true });
+  const running = startNode({ ...o, hasChannel: true });
   const { child } = running;
   const waiting = new Map<number, { resolve(value: never): void; reject(error: Error): void }>();
   const listeners: ((value: number) => void)[] = [];

@@ -35,16 +35,17 @@ export function keepAliveClient(
   connections: number,
 ): Client {
   const { hostname, port, host } = new URL(load.origin);
-  const head = Object.entries({ host, ...load.headers }).map(
-    ([name, value]) => `${name}: ${value}`,
-  );
+  const linesOf = (headers: Load['headers']): string[] =>
+    Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const head = linesOf({ host, ...load.headers });
   const free: Socket[] = [];
   const waiting: Pending[] = [];
   const sockets = new Map<Socket, Pending | undefined>();
 
-  const bytesOf = ({ method, path, body }: LoadRequest): string => {
+  const bytesOf = ({ method, path, body, headers = {} }: LoadRequest): string => {
     const length = body === undefined ? [] : [`content-length: ${Buffer.byteLength(body)}`];
-    return [`${method} ${path} HTTP/1.1`, ...head, ...length, '', body ?? ''].join('\r\n');
+    const lines = [...head, ...linesOf(headers), ...length];
+    return [`${method} ${path} HTTP/1.1`, ...lines, '', body ?? ''].join('\r\n');
   };
   const start = (socket: Socket, pending: Pending): void => {
     sockets.set(socket, pending);

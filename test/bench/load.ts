@@ -4,6 +4,8 @@ export interface LoadRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly body?: string;
+  /** Besides those of the load, for `flood` and `closedLoop`. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 export interface Load {

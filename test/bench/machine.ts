@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { availableParallelism, cpus, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { findJava } from '../../deploy/local/kafka/jars.ts';
+import { findJava } from '../../deploy/local/kafka/start.ts';
 
 const run = promisify(execFile);
 

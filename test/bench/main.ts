@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError } from 'commander';
-import { addCapacityCommand } from './capacity-command.ts';
-import { compareCommits } from './compare-commits.ts';
+import { addCapacityCommand } from './capacity/capacity-command.ts';
+import { compareCommits } from './compare/compare-commits.ts';
 import { hasFailed, mayBePublished } from './report.ts';
 import { ROWS } from './rows/all.ts';
 import { soak } from './rows/soak.ts';
@@ -10,9 +10,7 @@ interface Options {
   readonly only: string[];
   readonly quick: boolean;
   readonly writeDocs: boolean;
-  readonly profile: boolean;
   readonly json?: string;
-  readonly peer: boolean;
   readonly compare?: string;
   readonly pairs: number;
 }
@@ -23,16 +21,14 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 // Each of the processes that are started adds a listener.
 process.setMaxListeners(50);
 
-const ONLY_PRINT = { quick: false, profile: false, peer: false, writeDocs: false };
+const ONLY_PRINT = { quick: false, writeDocs: false };
 
 const program = new Command('npm run bench --')
   .description('Measures what docs/performance.md promises. Needs Linux, Java 17 and Maven.')
   .option('--only <row...>', `rows: ${ROWS.map(({ name }) => name).join(', ')}`, [])
   .option('--quick', 'short runs, to see that the bench works; the figures are not precise', false)
-  .option('--profile', 'print where the processes spent their time; this costs time itself', false)
   .option('--write-docs', 'write the table into docs/performance.md', false)
   .option('--json <file>', 'write the figures as JSON')
-  .option('--no-peer', 'do not compare with Outpost')
   .option('--compare <commit>', 'run this checkout and a commit alternately, and print ratios')
   .option('--pairs <count>', 'number of runs of each with --compare', wholeNumber, 4)
   .addHelpText(
@@ -62,7 +58,7 @@ async function run(o: Options): Promise<void> {
   if (o.quick && o.writeDocs) program.error('--write-docs does not accept the figures of --quick');
   const rows = ROWS.filter(({ name }) => o.only.length === 0 || o.only.includes(name));
   if (o.compare !== undefined) {
-    if (o.writeDocs || o.json || o.profile)
+    if (o.writeDocs || o.json)
       program.error('--compare only prints ratios: it takes none of the other options');
     const names = rows.map(({ name }) => name);
     const isQuiet = await compareCommits({ ...o, commit: o.compare, rows: names });

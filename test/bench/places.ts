@@ -1,20 +1,12 @@
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import type { ServiceTargets } from '../../gateway/services.ts';
-import { newKeyringText } from '../../services/platform/keyring.ts';
-
-/** A process of the product, named like its schema. */
-export type ProcessName = keyof ServiceTargets | 'gateway';
-
-/** All processes of the product. */
-export const PROCESS_NAMES: readonly ProcessName[] = [
-  'returns',
-  'dispositions',
-  'destinations',
-  'fraud',
-  'carts',
-  'webhooks',
-  'gateway',
-];
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
+import {
+  forServices,
+  forTargets,
+  PROCESS_NAMES,
+  type ProcessName,
+} from '../../services/platform/services.ts';
 
 /** The ports of each process. */
 export interface Places {
@@ -30,17 +22,9 @@ export async function placesOf(): Promise<Places> {
     const at = 2 * PROCESS_NAMES.indexOf(name);
     return [free[at] ?? 0, free[at + 1] ?? 0];
   };
-  const target = (name: ProcessName) => `127.0.0.1:${ports(name)[0]}`;
   return {
     ports,
-    targets: {
-      returns: target('returns'),
-      dispositions: target('dispositions'),
-      destinations: target('destinations'),
-      fraud: target('fraud'),
-      carts: target('carts'),
-      webhooks: target('webhooks'),
-    },
+    targets: forServices((name) => `127.0.0.1:${ports(name)[0]}`),
   };
 }
 
@@ -57,12 +41,8 @@ export interface Environment {
 /** The environment of each process: required variables, and limits that the measurement does not reach. */
 export function environmentsOf(o: Environment) {
   const { places, token, brokers, oauthKeyring, urlOf } = o;
-  const targets = Object.entries(places.targets).map(([name, target]) => [
-    `${name.toUpperCase()}_TARGET`,
-    target,
-  ]);
   const common = {
-    ...Object.fromEntries(targets),
+    ...forTargets((name) => places.targets[name]),
     KAFKA_BROKERS: brokers,
     SERVICE_TOKEN: token,
     LOG_LEVEL: 'warn',

@@ -12,16 +12,16 @@ import {
   Health,
   HealthCheckResponse_ServingStatus,
 } from '../../proto/gen/grpc/health/v1/health_pb.ts';
-import { createServiceClient } from '../../services/platform/grpc/client.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { newKeyringText } from '../../services/platform/keyring.ts';
-import { migrate } from '../../services/platform/migrate.ts';
-import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
+import { migrate } from '../../services/platform/postgres/migrate.ts';
+import { roleOf, SCHEMAS } from '../../services/platform/postgres/schemas.ts';
+import { createServiceClient } from '../../services/platform/rpc/client.ts';
+import { staticIdentity } from '../../services/platform/security/identity.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
+import type { ProcessName } from '../../services/platform/services.ts';
 import { type Certificate, createAuthority } from '../kit/certificates.ts';
-import type { NodeProcess } from '../kit/process.ts';
+import { type NodeProcess, startNode } from '../kit/process.ts';
 import { createLoadMeter, type LoadMeter } from './background-load.ts';
-import { startProcess } from './child.ts';
-import { environmentsOf, type ProcessName, placesOf } from './places.ts';
+import { environmentsOf, placesOf } from './places.ts';
 
 /** As in the image, see deploy/Dockerfile. */
 const NODE_FLAGS = ['--max-semi-space-size=16'];
@@ -92,7 +92,7 @@ export async function startPlatform(): Promise<Platform> {
   const start = async (name: ProcessName) => {
     const file = name === 'gateway' ? 'gateway/main.ts' : `services/${name}/main.ts`;
     const args = [...NODE_FLAGS, file];
-    const made = startProcess({ name, args, env: variables(name) });
+    const made = startNode({ name, args, env: variables(name) });
     running.set(name, made);
     await untilServing(made, places.ports(name)[0], name);
     // A client that called while a service was stopped waits up to a second before it reconnects.

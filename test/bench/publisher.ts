@@ -4,7 +4,7 @@ import pg from 'pg';
 import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
 import { appendEvents, type NewEvent } from '../../services/platform/outbox/append.ts';
-import { inTransaction } from '../../services/platform/postgres.ts';
+import { inTransaction } from '../../services/platform/postgres/postgres.ts';
 import { serveParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 

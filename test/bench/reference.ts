@@ -1,8 +1,8 @@
 import express from 'express';
 import { returnDetailsView } from '../../services/contract/details/return-details.ts';
-import { createPool } from '../../services/platform/postgres.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
 import { loadReturns } from '../../services/returns/store/load.ts';
-import { BARE_BASELINE, SAME_ROWS_BASELINE } from './baseline.ts';
+import { BARE_BASELINE, SAME_ROWS_BASELINE } from './compare/baseline.ts';
 import { serveParent } from './ipc.ts';
 
 /** The same number of connections as the service that it is compared with. */

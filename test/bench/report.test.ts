@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { failureOf, hasFailed, mayBePublished, summarise } from './report.ts';
+import { failureOf, goalsList, hasFailed, mayBePublished, summarise } from './report.ts';
 
 const row = { name: 'idle', about: '', run: async () => [] };
 const figures = [
@@ -27,5 +27,33 @@ describe('the table of figures', () => {
   test('names a row that did not run', () => {
     const result = { ...quiet, figures: [failureOf(new Error('no Java'))] };
     expect([quiet, result].map(hasFailed)).toEqual([false, true]);
+  });
+});
+
+describe('the list of the page', () => {
+  const withParts = {
+    ...quiet,
+    figures: [...figures, { name: 'of these kafka', value: '2.0 % (worker 1.0)' }],
+  };
+
+  test('has the figures with a goal, and says which goal was missed or not measured', () => {
+    expect(goalsList([withParts])).toBe(
+      '- `idle`: share 9.0 % (≤ 8.0 %: **missed**); to a peer none (≤ 1.00: **not measured**)',
+    );
+  });
+
+  test('has the first two figures of a row without goals, without their spread', () => {
+    const plain = [
+      { name: 'rate', value: '10 (9 to 12)' },
+      { name: 'CPU', value: '0.5' },
+      { name: 'parts', value: '3' },
+    ];
+    expect(goalsList([{ ...quiet, figures: plain }])).toBe('- `idle`: rate 10; CPU 0.5');
+  });
+
+  test('leaves out the figures of a disturbed row', () => {
+    const table = goalsList([disturbed]);
+    expect(table).not.toContain('9.0 %');
+    expect(table).toContain('not published: background load 5.3 % (≤ 2.0 %: **missed**)');
   });
 });

@@ -35,7 +35,7 @@ export function printRow({ figures, shares }: Result): void {
   }
 }
 
-/** All rows as one Markdown table. A disturbed row has only a note. */
+/** All figures as one Markdown table, for the output. A disturbed row has only a note. */
 export function summarise(results: readonly Result[]): string {
   const lines = results.flatMap((result) =>
     publishedOf(result).map(({ name, value, ...goal }) => {
@@ -45,6 +45,31 @@ export function summarise(results: readonly Result[]): string {
     }),
   );
   return ['| Row | Figure | Measured | Goal | |', '|---|---|---|---|---|', ...lines].join('\n');
+}
+
+/** A row without goals shows this many figures, its first. */
+const WITHOUT_GOALS = 2;
+
+/**
+ * The list of docs/performance.md: figures with a goal, without spreads and parts. Those are in the output and in the
+ * file of `--json`.
+ */
+export function goalsList(results: readonly Result[]): string {
+  const lines = results.map((result) => {
+    const figures = shownOf(result).map(({ name, value, ...goal }) => {
+      const state = goalStateOf(goal);
+      const bound = state === '' || state === 'met' ? goal.goal : `${goal.goal}: **${state}**`;
+      return `${name} ${value.split(' (', 1)[0]}${bound ? ` (${bound})` : ''}`;
+    });
+    return `- \`${result.row.name}\`: ${figures.join('; ')}`;
+  });
+  return lines.join('\n');
+}
+
+function shownOf(result: Result): readonly Figure[] {
+  if (!mayBePublished(result)) return publishedOf(result);
+  const withGoal = result.figures.filter(({ goal }) => goal);
+  return withGoal.length > 0 ? withGoal : result.figures.slice(0, WITHOUT_GOALS);
 }
 
 function publishedOf(result: Result): readonly Figure[] {

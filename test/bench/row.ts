@@ -1,4 +1,3 @@
-import type { NodeProcess } from '../kit/process.ts';
 import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
 
@@ -6,11 +5,7 @@ import type { Platform } from './platform.ts';
 export interface Bench {
   /** Whether to shorten everything, for development and to see that the bench works. */
   readonly quick: boolean;
-  /** Whether rows are compared with Outpost. */
-  readonly peer: boolean;
   readonly platform: Platform;
-  /** Runs the measured work. With `--profile` it also prints where the processes spent their time. */
-  watch<T>(processes: readonly NodeProcess[], work: () => Promise<T>): Promise<T>;
   /** Prints progress. */
   note(text: string): void;
   /** Returns ids of this many shops that no other row uses. */

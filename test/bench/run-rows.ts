@@ -2,7 +2,6 @@ import { writeFile } from 'node:fs/promises';
 import { sharesOf } from './background-load.ts';
 import { machineLines } from './machine.ts';
 import { startPlatform } from './platform.ts';
-import { profiled } from './profile.ts';
 import { failureOf, mayBePublished, printRow, type Result, summarise } from './report.ts';
 import type { Bench, Row } from './row.ts';
 import { FIRST_FREE_SHOP } from './shop.ts';
@@ -11,9 +10,6 @@ import { writeDocs } from './write-docs.ts';
 export interface RunOptions {
   readonly rows: readonly Row[];
   readonly quick: boolean;
-  readonly profile: boolean;
-  /** Whether rows are compared with Outpost. */
-  readonly peer: boolean;
   readonly writeDocs: boolean;
   /** A file for the figures as JSON. */
   readonly json?: string;
@@ -27,9 +23,7 @@ export async function runRows(o: RunOptions): Promise<Result[]> {
   let lastShop = FIRST_FREE_SHOP;
   const bench: Bench = {
     quick: o.quick,
-    peer: o.peer,
     platform,
-    watch: (processes, work) => (o.profile ? profiled(processes, work) : work()),
     note: (text) => void process.stdout.write(`  ${text}\n`),
     newShops(count) {
       const first = lastShop + 1n;

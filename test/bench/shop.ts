@@ -6,7 +6,7 @@ import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
 import { createShop } from '../../gateway/tenancy/shops.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SCOPES } from '../../services/contract/scopes.ts';
-import { createPool } from '../../services/platform/postgres.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
 import type { Platform } from './platform.ts';
 
 const PARALLEL = 8;

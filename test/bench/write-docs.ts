@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises';
-import { mayBePublished, type Result, summarise } from './report.ts';
+import { goalsList, type Result } from './report.ts';
 
 const PAGE = new URL('../../docs/performance.md', import.meta.url);
 const BEGIN = '<!-- figures: npm run bench -- --write-docs -->';
@@ -13,15 +13,13 @@ export interface Run {
 }
 
 /**
- * Writes the table between its marks in docs/performance.md. Adds a section for each missed goal without one, in which
- * people write the reason. Their text stays.
+ * Writes the figures between their marks in docs/performance.md. People explain missed goals below them.
  *
  * @throws Error when the marks are missing.
  */
 export async function writeDocs(run: Run): Promise<void> {
-  const page = betweenMarks(await readFile(PAGE, 'utf8'), [BEGIN, END], figuresOf(run));
-  const after = page.slice(page.indexOf(END));
-  await writeFile(PAGE, `${page.trimEnd()}\n${placesFor(run, after)}`);
+  const page = await readFile(PAGE, 'utf8');
+  await writeFile(PAGE, betweenMarks(page, [BEGIN, END], figuresOf(run)));
 }
 
 /**
@@ -42,28 +40,8 @@ export function betweenMarks(
 
 function figuresOf({ results, machine, command }: Run): string {
   const day = new Date().toISOString().slice(0, 10);
-  const rows = results.map(({ row: { name, about } }) => `- **${name}**: ${about}`);
-  return [
-    `Measured on ${day} with \`${command}\`.`,
-    '',
-    ...machine.map((line) => `- ${line}`),
-    '',
-    summarise(results),
-    '',
-    ...rows,
-  ].join('\n');
-}
-
-/** Sections for missed goals that the page does not explain yet. */
-function placesFor({ results }: Run, after: string): string {
-  return results
-    .filter(mayBePublished)
-    .flatMap(({ row, figures }) => figures.map((figure) => ({ row, ...figure })))
-    .filter(({ met }) => met === false)
-    .map(({ row, name, value, goal }) => ({ title: `### ${row.name}: ${name}`, value, goal }))
-    .filter(({ title }) => !after.includes(`${title}\n`))
-    .map(({ title, value, goal }) =>
-      ['', title, '', `Measured ${value}, goal ${goal}.`, '', '- Why:', '- Tried:', ''].join('\n'),
-    )
-    .join('');
+  const lines = machine.map((line) => `- ${line}`);
+  return [`Measured on ${day} with \`${command}\`.`, '', ...lines, '', goalsList(results)].join(
+    '\n',
+  );
 }

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { NEXT } from './next-release.ts';
 import { autoscale } from './steps/autoscale.ts';
 import { install } from './steps/install.ts';
 import { privateWebhook } from './steps/private-webhook.ts';
@@ -41,7 +42,10 @@ await new Command('npm run test:cluster --')
   )
   .requiredOption('--image <name:tag>', 'stage `release` of deploy/Dockerfile')
   .requiredOption('--demo-image <name:tag>', 'stage `dev`')
-  .requiredOption('--next <name:tag>', 'the next release, with a migration')
+  .requiredOption(
+    '--next <name:tag>',
+    `release ${NEXT}, with one more migration: \`node test/cluster/next-release.ts <folder>\`, and \`deploy/build-image.sh <name:tag>\` in that folder`,
+  )
   .option('--gateway <url>', 'address of the Service `gateway`; its cluster IP by default')
   .addOption(
     new Option('--only <steps...>', 'these steps').choices(Object.keys(STEPS)).default([], 'all'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { type ProcessName, SERVICE_NAMES } from '../../services/platform/services.ts';
 import { until } from '../kit/until.ts';
 import type { Namespace } from './kubectl.ts';
 
@@ -25,15 +26,7 @@ const podList = z.object({
 export type Pod = z.infer<typeof podList>['items'][number];
 
 /** Our processes, in the order in which a release replaces them. */
-export const PROCESSES = [
-  'destinations',
-  'returns',
-  'dispositions',
-  'fraud',
-  'carts',
-  'webhooks',
-  'gateway',
-] as const;
+export const PROCESSES: readonly ProcessName[] = [...SERVICE_NAMES, 'gateway'];
 
 export const READY_MS = 300_000;
 

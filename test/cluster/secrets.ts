@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
 import { createAuthority } from '../kit/certificates.ts';
 import type { Namespace } from './kubectl.ts';
 import { PROCESSES } from './pods.ts';

@@ -1,8 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { dataIn, environmentOf } from '../../deploy/check/data.ts';
-import { type Container, type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import {
+  type Container,
+  dataIn,
+  environmentOf,
+  type Workload,
+  workloadsIn,
+} from '../../deploy/check/problems.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { startKafka } from '../../deploy/local/kafka/start.ts';

@@ -1,11 +1,16 @@
 import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import { dataIn, environmentOf } from '../../deploy/check/data.ts';
-import { type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
-import { problemsIn } from '../../deploy/check/problems.ts';
+import {
+  dataIn,
+  environmentOf,
+  problemsIn,
+  type Workload,
+  workloadsIn,
+} from '../../deploy/check/problems.ts';
 import type { Manifest } from '../../deploy/check/render.ts';
 import { gatewayShape } from '../../gateway/config.ts';
-import { identityShape, loadConfig } from '../../services/platform/config.ts';
+import { identityShape, loadConfig } from '../../services/platform/process/config.ts';
+import { PROCESS_NAMES } from '../../services/platform/services.ts';
 import { namesOf, ofKind, renderWith } from './components.ts';
 import { denialsOf } from './pod-security.ts';
 import { documentedCalls } from './policies.ts';
@@ -26,9 +31,9 @@ test('deploy/components contains components', () => {
   expect(COMPONENTS).toEqual([
     'autoscaling',
     'disruption',
+    'edge',
     'identity',
     'in-cluster-stores',
-    'ingress',
     'kafka-topics',
     'mail',
     'network-policies',
@@ -41,19 +46,20 @@ test('deploy/components contains components', () => {
 });
 
 describe.each(COMPONENTS)('the component %s', (name) => {
-  test('is in the table of deploy/README.md', () => {
+  test('is in the list of deploy/README.md', () => {
     const page = readFileSync(new URL('deploy/README.md', ROOT), 'utf8');
-    expect(page).toContain(`| \`components/${name}\` |`);
+    expect(page).toContain(`\n- \`components/${name}\`: `);
   });
 
   test('renders alone, with all objects in the namespace of the overlay', () => {
     const objects = renderWith([name]);
     const namespaces = objects.map(({ metadata }) => metadata.namespace);
     expect(new Set(namespaces)).toEqual(new Set(['elsewhere']));
-    expect(PROCESSES).toHaveLength(7);
+    expect(PROCESSES).toEqual(PROCESS_NAMES.toSorted());
     expect(
       deployments(objects)
         .map((one) => one.name)
+        .filter((one) => one !== 'edge')
         .toSorted(),
     ).toEqual(PROCESSES);
   });
@@ -62,8 +68,7 @@ describe.each(COMPONENTS)('the component %s', (name) => {
 test('all components render together in any order', () => {
   const objects = (names: readonly string[]) =>
     new Set(renderWith(names).map((one) => JSON.stringify(one)));
-  const rest = COMPONENTS.filter((name) => name !== 'ingress');
-  expect(objects(rest).size).toBe(objects(rest.toReversed()).size);
+  expect(objects(COMPONENTS).size).toBe(objects(COMPONENTS.toReversed()).size);
 });
 
 describe('autoscaling', () => {
@@ -231,10 +236,18 @@ test('observability: pods have annotations with the port of their metrics', () =
       template: { metadata: { annotations: { 'prometheus.io/port': '9464' } } },
     });
   }
-  expect(scraped).toHaveLength(7);
+  expect(scraped).toHaveLength(PROCESS_NAMES.length);
 });
 
-describe.each(['route', 'ingress'])('%s', (name) => {
+test('edge: HAProxy finds the gateways by a whole name, because it has no search domains', () => {
+  const edge = deployments(renderWith(['edge'])).find(({ name }) => name === 'edge');
+  expect(edge?.main.env).toContainEqual({
+    name: 'EDGE_GATEWAY',
+    value: 'gateway-pods.$(POD_NAMESPACE).svc.cluster.local:8080',
+  });
+});
+
+describe.each(['route', 'edge'])('%s', (name) => {
   test('lists the proxies in front of the gateway instead of trusting every address', () => {
     const { values = {} } =
       dataIn(renderWith([name])).find((one) => one.name.startsWith('gateway-')) ?? {};

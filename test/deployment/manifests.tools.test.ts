@@ -1,11 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
-import { dataIn, environmentOf, helpersIn } from '../../deploy/check/data.ts';
-import { mainFileOf, type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import {
+  dataIn,
+  environmentOf,
+  helpersIn,
+  mainFileOf,
+  shapeOf,
+  type Workload,
+  workloadsIn,
+} from '../../deploy/check/problems.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
-import { shapeOf } from '../../deploy/check/shapes.ts';
-import { loadConfig } from '../../services/platform/config.ts';
-import { SCHEMAS } from '../../services/platform/schemas.ts';
+import { SCHEMAS } from '../../services/platform/postgres/schemas.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import { forServices } from '../../services/platform/services.ts';
 import { denialsOf } from './pod-security.ts';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -77,7 +84,9 @@ describe('the dev overlay', () => {
   test('migrates in an init container, because Kubernetes does not allow changes of a Job', () => {
     expect(workloads.filter(({ kind }) => kind === 'Job')).toEqual([]);
     const demo = workloads.find(({ name }) => name === 'demo');
-    expect(demo?.pod.initContainers.map(mainFileOf)).toEqual(['services/platform/migrate.ts']);
+    expect(demo?.pod.initContainers.map(mainFileOf)).toEqual([
+      'services/platform/postgres/migrate.ts',
+    ]);
   });
 
   test('lets webhooks connect to the receiver and to no other private address', () => {
@@ -116,12 +125,12 @@ describe.each(named(workloads))('workload %s', (_, { containers }) => {
 describe.each(named(processes))('deployment %s', (name, { main, pod }) => {
   const isGateway = name === 'gateway';
   const alive = isGateway
-    ? { httpGet: { path: '/livez', port: 'http' } }
+    ? { httpGet: { path: '/livez', port: 'liveness' } }
     : { grpc: { port: 8081, service: 'rms.liveness' } };
 
   test('has a readiness probe, and a liveness probe that does not depend on the database', () => {
     expect(main.readinessProbe).toMatchObject({
-      httpGet: { path: '/readyz', port: isGateway ? 'http' : 'metrics' },
+      httpGet: { path: '/readyz', port: isGateway ? 'liveness' : 'metrics' },
     });
     expect(main.livenessProbe).toMatchObject(alive);
   });
@@ -133,7 +142,9 @@ describe.each(named(processes))('deployment %s', (name, { main, pod }) => {
   test('is killed within a minute when it is frozen', () => {
     const { periodSeconds = 10, failureThreshold = 3, ...more } = main.livenessProbe ?? {};
     const { timeoutSeconds, terminationGracePeriodSeconds } = more;
+    // The thread of the gateway's probes waits for its event loop first.
     const seconds =
+      (isGateway ? 15 : 0) +
       Number(periodSeconds) * Number(failureThreshold) +
       Number(timeoutSeconds) +
       Number(terminationGracePeriodSeconds);
@@ -146,10 +157,9 @@ describe.each(named(processes))('deployment %s', (name, { main, pod }) => {
 
   test('has named ports, and serves liveness on the port of the probe', () => {
     const ports = Object.fromEntries(main.ports.map((one) => [one.name, one.containerPort]));
-    expect(ports).toEqual(
-      isGateway ? { http: 8080, metrics: 9464 } : { grpc: 8080, metrics: 9464, liveness: 8081 },
-    );
-    if (!isGateway) expect(environmentOf(main, data).HEALTH_PORT).toBe('8081');
+    const calls = isGateway ? 'http' : 'grpc';
+    expect(ports).toEqual({ [calls]: 8080, metrics: 9464, liveness: 8081 });
+    expect(environmentOf(main, data).HEALTH_PORT).toBe('8081');
   });
 });
 
@@ -165,14 +175,9 @@ describe('the Services', () => {
     ]);
     const grpc = ['grpc', 'metrics'];
     expect(Object.fromEntries(ports)).toEqual({
-      carts: grpc,
-      destinations: grpc,
-      dispositions: grpc,
-      fraud: grpc,
+      ...forServices(() => grpc),
       gateway: ['http'],
       'gateway-metrics': ['metrics'],
-      returns: grpc,
-      webhooks: grpc,
     });
   });
 });
@@ -188,7 +193,9 @@ describe.each(programs)('program %s', (_, { container, pod }) => {
 
   test('is a file that exists', () => {
     expect(container.command).toEqual(['node', file]);
-    expect(file).toMatch(/^(gateway|deploy\/demo|services\/\w+)\/(main|migrate)\.ts$/);
+    expect(file).toMatch(
+      /^(gateway|deploy\/demo|services\/(?:\w+|platform\/postgres))\/(main|migrate)\.ts$/,
+    );
     expect(existsSync(new URL(file, ROOT))).toBe(true);
   });
 

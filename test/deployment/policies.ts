@@ -1,18 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { Workload } from '../../deploy/check/manifests.ts';
+import type { Workload } from '../../deploy/check/problems.ts';
 import type { Manifest } from '../../deploy/check/render.ts';
-
-const PROCESSES = [
-  'gateway',
-  'returns',
-  'dispositions',
-  'destinations',
-  'fraud',
-  'carts',
-  'webhooks',
-] as const;
-const SERVICES = PROCESSES.filter((name) => name !== 'gateway');
+import { PROCESS_NAMES, SERVICE_NAMES } from '../../services/platform/services.ts';
 
 const selectorShape = z.object({
   matchLabels: z.record(z.string(), z.string()).default({}),
@@ -91,19 +81,19 @@ function names(peers: z.infer<typeof peersShape>, { labels }: Workload): boolean
   return peers.some(({ podSelector }) => podSelector && selects(podSelector, labels));
 }
 
-/** The table "Calls" of docs/architecture.md, as `caller -> callee`. */
+/** The list "Calls" of docs/architecture.md, as `caller -> callee`. */
 export function documentedCalls(): string[] {
   const page = readFileSync(new URL('../../docs/architecture.md', import.meta.url), 'utf8');
   const [, section = ''] = /^## Calls\n([\s\S]*?)^## /m.exec(page) ?? [];
-  const rows = [...section.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)].slice(1);
-  const edges = rows.flatMap(([, callers = '', calls = '']) => {
+  const rows = section.matchAll(/^- ([^:]+): (.+(?:\n {2}.+)*)$/gm);
+  const edges = [...rows].flatMap(([, callers = '', calls = '']) => {
     if (callers.startsWith('listeners')) {
       return [...calls.matchAll(/(\w+) calls (\w+)/g)].map(([, from, to]) => `${from} -> ${to}`);
     }
-    const called = calls.includes('all six')
-      ? SERVICES
-      : SERVICES.filter(isIn(calls.split(',')[0] ?? ''));
-    return PROCESSES.filter(isIn(callers)).flatMap((from) =>
+    const called = calls.includes('all services')
+      ? SERVICE_NAMES
+      : SERVICE_NAMES.filter(isIn(calls.split(',')[0] ?? ''));
+    return PROCESS_NAMES.filter(isIn(callers)).flatMap((from) =>
       called.map((to) => `${from} -> ${to}`),
     );
   });

@@ -6,8 +6,8 @@ import { Partner, subscribe } from '../../deploy/local/demo/partner.ts';
 import { submission } from '../../deploy/local/demo/submission.ts';
 import { connectServices } from '../../gateway/services.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { type ServiceIdentity, staticIdentity } from '../../services/platform/identity.ts';
-import { SCHEMAS } from '../../services/platform/schemas.ts';
+import { SCHEMAS } from '../../services/platform/postgres/schemas.ts';
+import { type ServiceIdentity, staticIdentity } from '../../services/platform/security/identity.ts';
 import { runToSuccess } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 import { type Receiver, startReceiver } from '../kit/webhooks/receiver.ts';
@@ -54,7 +54,7 @@ async function untilIn(name: string, isTrue: () => Promise<boolean>): Promise<vo
   });
 }
 
-describe('seven processes with only the variables of their manifests', () => {
+describe('the processes, with only the variables of their manifests', () => {
   test.each(SERVICES)('%s passes its readiness probe', async (name) => {
     const { METRICS_PORT } = cluster.envOf(name);
     const url = `http://127.0.0.1:${METRICS_PORT}/readyz`;
@@ -118,7 +118,7 @@ describe('a return, through all processes', () => {
 
   test('a partner uses dispositions, fraud, carts and destinations over REST', async () => {
     const call = (path: string, body: unknown, method = 'POST') =>
-      partner.call(path, method, `/api/2026-10/${path}`, body);
+      partner.call(path, { method, path: `/api/2026-10/${path}`, body });
     const items = made.lineItems.map((line) => ({
       line_item_id: Number(line.lineItemId),
       note: 'as new',
@@ -134,7 +134,10 @@ describe('a return, through all processes', () => {
 
   test('a partner processes it, and a signed return.closed arrives over Kafka', async () => {
     const path = `/api/2026-10/warehouse/return/${made.id}/process`;
-    expect(await partner.call('process', 'POST', path)).toEqual({ status: 200, body: true });
+    expect(await partner.call('process', { method: 'POST', path })).toEqual({
+      status: 200,
+      body: true,
+    });
     await until((see) => see(receiver.received.length) > 0, START_MS);
     expect(receiver.received.map((one) => verified(secret, one))).toEqual([
       expect.objectContaining({ id: Number(made.id), trigger: 'return.closed' }),
@@ -148,6 +151,7 @@ describe('the demo of the dev overlay', () => {
   const demo = (path: string) => `http://${cluster.addressOf('receiver:8080')}${path}`;
   const contentsShape = z.object({
     auth_url: z.string(),
+    identity_url: z.string(),
     users: z.array(z.looseObject({ email: z.string(), password: z.string() })).min(5),
     shops: z.array(z.looseObject({ api_keys: z.looseObject({ all: z.string() }) })).length(2),
   });
@@ -164,9 +168,16 @@ describe('the demo of the dev overlay', () => {
   test('has an identity provider at the address that the gateway uses', async () => {
     const { SIGN_IN_ISSUER: issuer } = cluster.envOf('gateway');
     const contents = contentsShape.parse(await readJson(demo('/demo.json')));
-    expect(contents.auth_url).toBe(issuer);
+    expect(contents.identity_url).toBe(issuer);
     const metadata = await readJson(`${issuer}/.well-known/openid-configuration`);
-    expect(metadata).toMatchObject({ issuer, jwks_uri: cluster.envOf('gateway').PARTNER_JWKS_URL });
+    expect(metadata).toMatchObject({ issuer });
+  });
+
+  test("has the gateway as the authorization server of partners' apps", async () => {
+    const { auth_url } = contentsShape.parse(await readJson(demo('/demo.json')));
+    expect(auth_url).toBe(`${cluster.envOf('gateway').PUBLIC_BASE_URL}/partners`);
+    const path = '/.well-known/oauth-authorization-server/partners';
+    expect(await readJson(`${baseUrl}${path}`)).toMatchObject({ issuer: auth_url });
   });
 
   test('has a receiver that shows the signed webhooks of the demo data', async () => {
@@ -221,8 +232,8 @@ describe('operating it', () => {
     expect(receiver.received).toHaveLength(before);
   });
 
-  test('docs/operations.md explains every metric', async () => {
-    const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
+  test('docs/runbook.md explains every metric', async () => {
+    const page = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8');
     const exported = new Set<string>();
     for (const name of PROCESSES) {
       for (const [, metric = ''] of (await metricsOf(name)).matchAll(/^# TYPE (\S+) /gm)) {
@@ -239,7 +250,9 @@ describe('the end of a pod', () => {
   test('on SIGTERM every process exits with 0, well within its grace period', async () => {
     const startedAt = performance.now();
     const processes = [...cluster.processes.values()];
-    expect(processes.map(({ hasExited }) => hasExited())).toEqual(Array(8).fill(false));
+    expect(processes.map(({ hasExited }) => hasExited())).toEqual(
+      [...PROCESSES, 'demo'].map(() => false),
+    );
     for (const one of processes) one.signal('SIGTERM');
     const exits = await Promise.all(
       processes.map(async ({ name, exited }) => ({ name, ...(await exited) })),

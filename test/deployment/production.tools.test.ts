@@ -1,17 +1,25 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Data, dataIn, environmentOf } from '../../deploy/check/data.ts';
-import { mainFileOf, workloadsIn } from '../../deploy/check/manifests.ts';
-import { problemsIn } from '../../deploy/check/problems.ts';
+import {
+  type Data,
+  dataIn,
+  environmentOf,
+  mainFileOf,
+  problemsIn,
+  shapeOf,
+  workloadsIn,
+} from '../../deploy/check/problems.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
-import { shapeOf } from '../../deploy/check/shapes.ts';
-import { loadConfig } from '../../services/platform/config.ts';
-import { OWN_CALLERS } from '../../services/platform/grpc/callers.ts';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
+import { PROCESS_NAMES } from '../../services/platform/services.ts';
 import { namesOf, ofKind } from './components.ts';
 
 const objects = renderOverlay('deploy/overlays/production');
 const workloads = workloadsIn(objects);
-const named = workloads.map((one) => [one.name, one] as const);
+/** Those that run our code. */
+const named = workloads
+  .filter(({ main }) => mainFileOf(main) !== undefined)
+  .map((one) => [one.name, one] as const);
 
 const url = 'postgres://rms@db.example.com/rms?sslmode=verify-full';
 const keyring = newKeyringText();
@@ -20,7 +28,7 @@ const SECRETS: readonly Data[] = [
   {
     kind: 'Secret',
     name: 'database',
-    values: Object.fromEntries(OWN_CALLERS.map((name) => [name, url])),
+    values: Object.fromEntries(PROCESS_NAMES.map((name) => [name, url])),
   },
   { kind: 'Secret', name: 'migrator', values: { DATABASE_URL: url } },
   { kind: 'Secret', name: 'events', values: { keyring } },
@@ -60,7 +68,9 @@ describe('the production overlay', () => {
 
   test('runs two pods of each process, spread over nodes and drained one at a time', () => {
     const deployments = workloads.filter(({ kind }) => kind === 'Deployment');
-    expect(deployments.map(({ replicas }) => replicas)).toEqual(Array(7).fill(2));
+    expect(deployments.map(({ replicas }) => replicas)).toEqual(
+      [...PROCESS_NAMES, 'edge'].map(() => 2),
+    );
     expect(namesOf(objects, 'PodDisruptionBudget')).toEqual(namesOf(objects, 'Deployment'));
   });
 
@@ -91,6 +101,6 @@ test('the check rejects the dev overlay, and names each reason', async () => {
 });
 
 function withPasswords(env: Readonly<Record<string, string>>): Record<string, string> {
-  const passwords = OWN_CALLERS.map((name) => [`DB_PASSWORD_${name.toUpperCase()}`, 'x']);
+  const passwords = PROCESS_NAMES.map((name) => [`DB_PASSWORD_${name.toUpperCase()}`, 'x']);
   return { ...env, ...Object.fromEntries(passwords) };
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { PROCESS_NAMES } from '../../services/platform/services.ts';
 import { renderWith } from './components.ts';
 
 const read = (file: string) => readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
@@ -51,7 +52,7 @@ describe('the migration Job', () => {
     const waves = objects
       .filter(({ kind }) => kind === 'Deployment')
       .map(({ metadata }) => metadata.annotations['argocd.argoproj.io/sync-wave']);
-    expect(waves).toEqual(Array(7).fill('1'));
+    expect(waves).toEqual(PROCESS_NAMES.map(() => '1'));
   });
 });
 

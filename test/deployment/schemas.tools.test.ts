@@ -16,9 +16,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const COMPONENTS = [
   'autoscaling',
   'disruption',
+  'edge',
   'identity',
   'in-cluster-stores',
-  'ingress',
   'kafka-topics',
   'mail',
   'network-policies',

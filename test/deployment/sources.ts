@@ -64,6 +64,12 @@ export function importsOf(file: string): Import[] {
     );
 }
 
+/** The files that a file imports, also only for their types. */
+export function filesImportedBy(file: string): string[] {
+  const paths = read(file).matchAll(/\b(?:from|import|import\()\s*'(\.[^']+)'/g);
+  return [...paths].map(([, path = '']) => join(dirname(file), path));
+}
+
 /** The package of a specifier: `@connectrpc/connect` for `@connectrpc/connect/protocol`. */
 function packageOf(specifier: string): string {
   return specifier

@@ -2,29 +2,14 @@ import { globSync, readFileSync } from 'node:fs';
 import { type DescService, ScalarType } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from '@jest/globals';
-import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
-import { CommerceService } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { EventsService } from '../../proto/gen/rms/events/v1/events_service_pb.ts';
-import { FraudService } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
-import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { RPC_SERVICES } from '../../services/platform/rpc/callers.ts';
 import { ROOT } from '../kit/process.ts';
 
-const SERVICES: readonly DescService[] = [
-  ReturnsService,
-  CommerceService,
-  DispositionsService,
-  DestinationsService,
-  FraudService,
-  CartsService,
-  WebhooksService,
-  EventsService,
-];
+const SERVICES: readonly DescService[] = [...Object.values(RPC_SERVICES), EventsService];
 
-/** The rows of the table in docs/decisions.md: an RPC, and why it needs no key. */
-const TABLE = /^\| `(\w+\.\w+)` \| (.{20,}) \|$/gm;
+/** The entries of the list in docs/decisions.md: an RPC, and why it needs no key. */
+const LIST = /^- `(\w+\.\w+)`: (.{20,})$/gm;
 
 const named = (of: boolean) =>
   SERVICES.flatMap(({ name, methods }) =>
@@ -36,10 +21,10 @@ const named = (of: boolean) =>
 
 describe('every RPC that writes', () => {
   const page = readFileSync(`${ROOT}docs/decisions.md`, 'utf8');
-  const listed = [...page.matchAll(TABLE)].map(([, rpc = '']) => rpc);
+  const listed = [...page.matchAll(LIST)].map(([, rpc = '']) => rpc);
 
   test('is an RPC of the services above', () => {
-    // The portal's own API is of the gateway: gateway/portal/access.test.ts checks its keys.
+    // The portal's own API is of the gateway: gateway/portal/methods.test.ts checks its keys.
     const protos = globSync('proto/rms/**/*.proto', { cwd: ROOT }).filter(
       (path) => !path.startsWith('proto/rms/portal/'),
     );

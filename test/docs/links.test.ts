@@ -43,3 +43,18 @@ test.each(PAGES)('%s links only to files and headings that exist', (page) => {
   );
   expect(broken).toEqual([]);
 });
+
+test('no page has the marks of an unfinished merge', () => {
+  const marked = PAGES.filter((page) => /^(?:<{7}|>{7}) /m.test(readFileSync(page, 'utf8')));
+  expect(marked).toEqual([]);
+});
+
+test.each(['.ci/run', 'package.json', 'skaffold.yaml'])(
+  '%s names only files that exist',
+  (file) => {
+    const named = readFileSync(file, 'utf8').match(
+      /\b(?:deploy|gateway|portal|proto|services|test)\/[\w./-]+\.\w+/g,
+    );
+    expect(named?.filter((path) => !path.startsWith('proto/gen') && !existsSync(path))).toEqual([]);
+  },
+);

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { isObject, type JsonObject } from '../../services/contract/json-object.ts';
+import { isObject, type JsonObject } from '../../services/contract/validate/json-object.ts';
 
 // What the OpenAPI documents must say, so that they teach.
 

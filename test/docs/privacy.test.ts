@@ -32,8 +32,10 @@ beforeAll(async () => {
   columns = await queryMigrated<Column>(COLUMNS);
 });
 
-/** The columns in the first cells of the page's tables. */
-const listed = [...PAGE.matchAll(/^\| `([a-z0-9_.*]+)` \|/gm)].map(([, name = '']) => name);
+/** The columns before the colon of the page's entries. */
+const listed = [...PAGE.matchAll(/^- (`[a-z0-9_.*]+`(?:,\s+`[a-z0-9_.*]+`)*): /gm)].flatMap(
+  ([, names = '']) => [...names.matchAll(/[a-z0-9_.*]+/g)].map(([name]) => name),
+);
 
 const spellings = ({ schema, table, column }: Column) => [
   `${schema}.${table}.${column}`,

@@ -166,7 +166,8 @@ function failed(error: unknown): RowResult {
 async function main(): Promise<void> {
   const options = parseOptions(process.argv.slice(2));
   if (options.list) {
-    for (const { name, fault } of ROWS) process.stdout.write(`${name.padEnd(20)} ${fault}\n`);
+    for (const { name, fault, mustHold } of ROWS)
+      process.stdout.write(`${name}: ${fault}\n  must hold: ${mustHold}\n`);
     return;
   }
   say(`seed ${options.seed}, ${options.full ? 'full' : 'short'} form`);

@@ -20,7 +20,7 @@ const USAGE = `usage: npm run test:faults -- [options]
   --only <row>   this row; may be given several times, or as the beginning of a name
   --full         the long form, about an hour
   --slack <n>    promised times are judged n times as long; 2, with --full 1, by default
-  --list         names of the rows
+  --list         the rows, and what must hold in each
   --json <file>  the result as JSON, besides
   --write-docs   put the table into docs/fault-suite.md`;
 

@@ -31,10 +31,8 @@ export const passes = ({ result }: Finished): boolean => wrongOf(result).length 
 /** All problems and doubts. */
 export const wrongOf = ({ problems, doubts }: RowResult): string[] => [...problems, ...doubts];
 
-/** The table in Markdown, with the problems of each row below it. */
+/** The table of the output in Markdown, with the problems of each row below it. */
 export function markdownOf(run: Run): string {
-  const day = run.startedAt.toISOString().slice(0, 10);
-  const command = `npm run test:faults -- ${run.full ? '--full ' : ''}--seed ${run.seed}`;
   const lines = run.finished.map((one) => {
     const { row, result } = one;
     const cells = [
@@ -51,18 +49,41 @@ export function markdownOf(run: Run): string {
     ];
     return `| ${cells.join(' | ')} |`;
   });
-  const problems = run.finished.flatMap(({ row, result }) =>
-    wrongOf(result).map((problem) => `- ${row.name}: ${problem}`),
-  );
   return [
-    `${day}, \`${command}\`, ${Math.round(run.tookMs / 60_000)} min, promised times judged × ${run.slack}:`,
-    '',
+    ...headOf(run),
     '| Fault | Must hold | Trials | In flight | Lost | Duplicates | Unexplained | Measured | Took | |',
     '|---|---|--:|--:|--:|--:|--:|---|--:|---|',
     ...lines,
-    ...(problems.length > 0 ? ['', ...problems] : []),
-    '',
+    ...problemsOf(run),
   ].join('\n');
+}
+
+/**
+ * The list of docs/fault-suite.md. `--list` prints the fault of each row and what must hold, and the file of `--json` has every figure.
+ * The list has the first figure of a row that holds.
+ */
+export function pageListOf(run: Run): string {
+  const lines = run.finished.map((one) => {
+    const { row, result } = one;
+    const measured = passes(one) ? (result.figures[0] ?? '') : '**does not hold**';
+    const repeats = result.duplicates === 0 ? '' : `, ${result.duplicates} repeats`;
+    return `- \`${row.name}\` (${result.trials} trials${repeats}): ${measured}`;
+  });
+  return [...headOf(run), ...lines, ...problemsOf(run)].join('\n');
+}
+
+function headOf({ startedAt, full, seed, tookMs, slack }: Run): string[] {
+  const day = startedAt.toISOString().slice(0, 10);
+  const command = `npm run test:faults -- ${full ? '--full ' : ''}--seed ${seed}`;
+  const minutes = Math.round(tookMs / 60_000);
+  return [`${day}, \`${command}\`, ${minutes} min, promised times judged × ${slack}:`, ''];
+}
+
+function problemsOf({ finished }: Run): string[] {
+  const problems = finished.flatMap(({ row, result }) =>
+    wrongOf(result).map((problem) => `- ${row.name}: ${problem}`),
+  );
+  return problems.length > 0 ? ['', ...problems, ''] : [''];
 }
 
 function resultOf(one: Finished): string {
@@ -89,12 +110,12 @@ export function jsonOf(run: Run): string {
   return `${JSON.stringify({ seed, full, slack, started_at, took_ms, rows }, null, 2)}\n`;
 }
 
-/** Writes the table between its marks in docs/fault-suite.md. @throws Error when the marks are missing. */
+/** Writes the list between its marks in docs/fault-suite.md. @throws Error when the marks are missing. */
 export async function writeDocs(run: Run): Promise<void> {
   const page = await readFile(PAGE, 'utf8');
   const [before, rest] = page.split(BEGIN);
   const [, after] = rest?.split(END) ?? [];
   if (before === undefined || after === undefined)
-    throw new Error(`${PAGE} has no marks for the table`);
-  await writeFile(PAGE, `${before}${BEGIN}\n${markdownOf(run)}${END}${after}`);
+    throw new Error(`${PAGE} has no marks for the list`);
+  await writeFile(PAGE, `${before}${BEGIN}\n${pageListOf(run)}${END}${after}`);
 }

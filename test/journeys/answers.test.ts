@@ -1,27 +1,21 @@
 import { randomInt } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { submission } from '../../deploy/local/demo/submission.ts';
 import { GiftCardMode, LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { partnerForTests, verified } from '../kit/journeys/hooks.ts';
+import { callIn, journeyForTests } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
 
 /** Partners who respond to what the service asks of them, over REST. A provider has only the webhook and its own key. */
 
-let journey: Journey;
+const journey = journeyForTests();
+const partner = partnerForTests(journey);
 let shop: StackShop;
-let partner: HookPartner;
 beforeAll(async () => {
-  journey = await startJourney();
   shop = journey.stack.shop;
-  partner = await startPartner(journey, shop);
   const settings = { labelProvider: LabelProvider.THIRD_PARTY };
   await journey.services.returns.updateSettings({ ...callIn(shop), settings });
-}, 120_000);
-afterAll(async () => {
-  await partner?.stop();
-  await journey?.stop();
-}, 60_000);
+});
 
 async function submit(outcome: 'credit' | 'refund'): Promise<number> {
   const demo = { ...shop, destinationId: shop.fixtures.destinations.linked };
@@ -86,17 +80,6 @@ describe('a label provider', () => {
     }
     expect((await detailsOf(returnId)).label_status).toBe('delivered');
   });
-
-  test('acts with the token of its app as well', async () => {
-    const token = shop.partner_tokens['labels:write'];
-    const answer = await journey.send({
-      path: `/api/2026-10/returns/${await submit('refund')}/labels`,
-      key: null,
-      headers: { Authorization: `Bearer ${token}` },
-      json: { carrier: 'Sample Post' },
-    });
-    expect(answer.status).toBe(201);
-  });
 });
 
 test('a gift-card provider issues the card of giftcard.requested, and the details show it', async () => {
@@ -131,32 +114,4 @@ test('a gift-card provider issues the card of giftcard.requested, and the detail
     gift_card_order_name: 'Card 7001',
     gift_card_presentment: { value: amount, currency },
   });
-});
-
-function grade(version: string, items: readonly object[]) {
-  return journey.send({ path: `/api/${version}/dispositioning/grade`, json: { items } });
-}
-
-test('gradings are returned in the order of the request, and the details show them', async () => {
-  const { id, line_item_ids } = await journey.stack.fixture('open');
-  const [first = 0, second = 0] = line_item_ids;
-  const items = [
-    { line_item_id: second, category: 'grade_b', title: 'Like new', note: 'Shelf 4' },
-    { line_item_id: first, category: 'junk' },
-  ];
-  const answer = await grade('2026-10', items);
-  expect(answer.status).toBe(200);
-  const graded = { subject: 'item', title: 'Like new', grade: 'b', category_name: null };
-  expect(answer.body).toMatchObject([
-    { line_item_id: second, condition: { condition_category: graded, note: 'Shelf 4' } },
-    { line_item_id: first, condition: { condition_category: { category_name: 'junk' } } },
-  ]);
-  const { line_items } = await detailsOf(id);
-  const [one, two] = answer.body as object[];
-  expect(line_items).toMatchObject([two, one]);
-  const old = await grade('2026-07', items);
-  expect(old.body).toMatchObject([
-    { condition: { condition_category: 'grade_b' } },
-    { condition: { condition_category: 'junk' } },
-  ]);
 });

@@ -29,8 +29,8 @@ interface Probe {
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
-}, 120_000);
-afterAll(() => stack?.stop(), 60_000);
+});
+afterAll(() => stack?.stop());
 
 describe.each(Object.entries(SEGMENTS))('/api/%s', (segment, version) => {
   test(

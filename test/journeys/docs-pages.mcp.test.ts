@@ -1,21 +1,14 @@
 import { AxeBuilder } from '@axe-core/playwright';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Locator, Page } from 'playwright-core';
+import { describe, expect, test } from '@jest/globals';
+import type { Locator, Page } from 'playwright-core';
 import { DOCS_PATHS } from '../../gateway/docs/paths.ts';
-import { startBrowser } from '../kit/mcp/browser.ts';
-import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
-import type { OpenStack } from '../kit/stack.ts';
+import { personOf } from '../kit/mcp/shared-stack.ts';
+import { portalForTests } from '../kit/portal/visitor.ts';
 
 /** Time limit for a step of a page on a busy machine. Milliseconds. */
 const STEP_MS = 60_000;
 
-let stack: OpenStack;
-let browser: Browser;
-beforeAll(async () => {
-  stack = await sharedStack();
-  browser = await startBrowser();
-}, 180_000);
-afterAll(() => browser?.close(), 60_000);
+const portal = portalForTests();
 
 type Scheme = 'light' | 'dark';
 
@@ -24,7 +17,7 @@ async function visit(
   path: string,
   o: { readonly width: number; readonly scheme?: Scheme },
 ): Promise<{ page: Page; reported: string[] }> {
-  const context = await browser.newContext({
+  const context = await portal.browser.newContext({
     viewport: { width: o.width, height: 900 },
     colorScheme: o.scheme ?? 'light',
   });
@@ -35,7 +28,7 @@ async function visit(
   });
   context.on('weberror', (failure) => reported.push(String(failure.error())));
   const page = await context.newPage();
-  await page.goto(`${stack.file.base_url}${path}`);
+  await page.goto(`${portal.stack.file.base_url}${path}`);
   return { page, reported };
 }
 
@@ -76,9 +69,9 @@ test('a sample has a button that copies it', async () => {
 });
 
 test('an entry of the changelog has an address, which shows it', async () => {
-  const { page } = await visit(`${DOCS_PATHS.changelog}#2026-11-webhooks-secrets`, { width: 320 });
+  const { page } = await visit(`${DOCS_PATHS.changelog}#2026-10-breaking`, { width: 320 });
   const entry = page.locator(':target');
-  expect(await entry.innerText()).toContain('Secrets.');
+  expect(await entry.innerText()).toContain('Breaking.');
   const box = await entry.boundingBox();
   expect(box?.y).toBeLessThan(900);
   await page.context().close();
@@ -107,7 +100,7 @@ describe('the API reference', () => {
       page.context().waitForEvent('page'),
       page.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click(),
     ]);
-    const { email, password } = personOf(stack, 'developer');
+    const { email, password } = personOf(portal.stack, 'developer');
     await sign.getByLabel('E-mail address').fill(email);
     await sign.getByLabel('Password').fill(password);
     await sign.getByRole('button', { name: 'Sign in' }).click();
@@ -117,7 +110,7 @@ describe('the API reference', () => {
   test('with a key of the demo shop, first requests succeed with the values of the page', async () => {
     const { page, reported } = await visit(`${reference}/2026-10`, { width: 1440 });
     await page.locator('button.authorize').first().click();
-    await page.locator('#api_key_value').fill(stack.shop.api_keys.all ?? '');
+    await page.locator('#api_key_value').fill(portal.stack.shop.api_keys.all ?? '');
     await page.getByRole('button', { name: 'Apply credentials' }).click();
     await page.locator('.btn-done').first().click();
     const operations = ['listWebhooks', 'getWebhook', 'getReturnDetails', 'getDestination'];

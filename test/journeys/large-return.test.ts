@@ -1,5 +1,5 @@
 import { randomInt, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   DETAILS_BYTES_MAX,
@@ -8,15 +8,11 @@ import {
 } from '../../services/contract/limits.ts';
 import { detailsBytes } from '../../services/returns/store/details-size.ts';
 import { startPartner, verified } from '../kit/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { callIn, journeyForTests } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
 
-let journey: Journey;
-beforeAll(async () => {
-  journey = await startJourney();
-}, 120_000);
-afterAll(() => journey?.stop(), 60_000);
+const journey = journeyForTests();
 
 /** A character of four bytes, both in the database and in JSON. */
 const BOX = '\u{1f4e6}';
@@ -101,7 +97,7 @@ describe.each([
     const half = Math.floor(room / 2) - frame;
     await fill([[lines.shift() ?? 0, noteOf(half)]]);
     last = { line: lines.shift() ?? 0, bytes: room - (half + frame) - frame };
-  }, 240_000);
+  });
 
   test('one byte more than 24 MiB is rejected with the limit, and nothing is recorded', async () => {
     const { line, bytes } = last;
@@ -117,7 +113,7 @@ describe.each([
     expect(items).toEqual([]);
     const accepted = await assess([{ line_item_id: line, note: noteOf(bytes) }]);
     expect(accepted.status).toBe(200);
-  }, 120_000);
+  });
 
   test('a return of 24 MiB can be read in both versions, processed and delivered', async () => {
     for (const asked of ['2026-07', '2026-10']) {
@@ -141,5 +137,5 @@ describe.each([
     } finally {
       await partner.stop();
     }
-  }, 240_000);
+  });
 });

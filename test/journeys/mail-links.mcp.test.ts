@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import type { Browser } from 'playwright-core';
+import { expect, test } from '@jest/globals';
 import type { CaughtMail } from '../../deploy/local/mails.ts';
 import { REVISIONS, signIn } from '../kit/mcp/assistant.ts';
-import { startBrowser } from '../kit/mcp/browser.ts';
-import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
-import { untilLoaded, visit } from '../kit/portal/visitor.ts';
-import type { OpenStack } from '../kit/stack.ts';
+import { personOf } from '../kit/mcp/shared-stack.ts';
+import { headingOf, portalForTests, untilLoaded } from '../kit/portal/visitor.ts';
 import { until } from '../kit/until.ts';
 import { startReceiver } from '../kit/webhooks/receiver.ts';
 
-let stack: OpenStack;
-let browser: Browser;
-beforeAll(async () => {
-  stack = await sharedStack();
-  browser = await startBrowser();
-}, 180_000);
-afterAll(() => browser?.close(), 60_000);
+const portal = portalForTests();
 
 /** Calls an operation on webhooks as a partner of the first shop. */
 async function call(method: string, path: string, body?: object) {
-  const response = await fetch(`${stack.file.base_url}/api/2026-10/webhooks${path}`, {
+  const response = await fetch(`${portal.stack.file.base_url}/api/2026-10/webhooks${path}`, {
     method,
     headers: {
-      'x-authorization': stack.shop.api_keys.developer_tools ?? '',
+      'x-authorization': portal.stack.shop.api_keys.developer_tools ?? '',
       ...(body && { 'content-type': 'application/json' }),
     },
     ...(body && { body: JSON.stringify(body) }),
@@ -33,8 +24,8 @@ async function call(method: string, path: string, body?: object) {
 
 /** Waits until the owner has a mail that fits. */
 function mailToOwner(fits: (mail: CaughtMail) => boolean): Promise<CaughtMail> {
-  const path = `/mails?to=${encodeURIComponent(personOf(stack, 'owner').email)}`;
-  return until(async () => (await stack.control<CaughtMail[]>('GET', path)).find(fits));
+  const path = `/mails?to=${encodeURIComponent(personOf(portal.stack, 'owner').email)}`;
+  return until(async () => (await portal.stack.control<CaughtMail[]>('GET', path)).find(fits));
 }
 
 test('the links of mails open the pages that they name', async () => {
@@ -58,11 +49,11 @@ test('the links of mails open the pages that they name', async () => {
     expect(links.map(({ groups }) => groups?.title)).toEqual([
       ...[`Webhook ${id}`, 'Audit log', `Webhook ${id}`, 'Deliveries that are held'],
     ]);
-    const { page, problems, close } = await visit(stack, browser, 'owner');
+    const { page, problems, close } = await portal.visit('owner');
     for (const { groups: { title = '', link = '' } = {} } of links) {
       await page.goto(link);
       await untilLoaded(page);
-      const heading = await page.locator('main h1').innerText();
+      const heading = await headingOf(page);
       expect(heading).toBe(title === 'Deliveries that are held' ? 'Deliveries' : title);
       if (heading === 'Deliveries') {
         const states = page.locator('main').getByText('Held', { exact: true });
@@ -74,11 +65,11 @@ test('the links of mails open the pages that they name', async () => {
   } finally {
     await receiver.stop();
   }
-}, 180_000);
+});
 
-test('the owner is told that a member connected an assistant, and finds it in the portal', async () => {
-  const person = personOf(stack, 'developer');
-  const { client } = await signIn({ stack, browser, person, revision: REVISIONS[0] });
+test('the owner gets a mail when a member connects an assistant, and finds it in the portal', async () => {
+  const person = personOf(portal.stack, 'developer');
+  const { client } = await signIn({ ...portal, person, revision: REVISIONS[0] });
   await client?.close();
   const { text } = await mailToOwner(
     (mail) =>
@@ -86,11 +77,11 @@ test('the owner is told that a member connected an assistant, and finds it in th
       mail.text.includes(`By: ${person.email}`),
   );
   const [, link = ''] = /^- Connected assistants: (\S+)$/m.exec(text) ?? [];
-  const { page, problems, close } = await visit(stack, browser, 'owner');
+  const { page, problems, close } = await portal.visit('owner');
   await page.goto(link);
   await untilLoaded(page);
-  expect(await page.locator('main h1').innerText()).toBe('Connected assistants');
+  expect(await headingOf(page)).toBe('Connected assistants');
   expect(await page.locator('main').getByText(person.email).count()).toBeGreaterThan(0);
   expect(problems()).toEqual([]);
   await close();
-}, 180_000);
+});

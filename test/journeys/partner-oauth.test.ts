@@ -1,26 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'openid-client';
 import { browse } from '../../deploy/local/identity/testing/browser.ts';
 import type { Received, Sent } from '../kit/gateway/rest-client.ts';
 import { admin } from '../kit/journeys/admin.ts';
-import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { journeyForTests } from '../kit/journeys/journey.ts';
+import { clientOf } from '../kit/oauth/partner-bench.ts';
 import { until } from '../kit/until.ts';
 
-let journey: Journey;
+const journey = journeyForTests();
 let app: oauth.Configuration;
-
 beforeAll(async () => {
-  journey = await startJourney();
-  const { auth_url, partner } = journey.stack.file;
-  app = await oauth.discovery(
-    new URL(auth_url),
-    partner.client_id ?? '',
-    partner.client_secret,
-    oauth.ClientSecretPost(partner.client_secret),
-    { execute: [oauth.allowInsecureRequests] },
-  );
-}, 120_000);
-afterAll(() => journey?.stop(), 60_000);
+  const { base_url, partner } = journey.stack.file;
+  const secret = oauth.ClientSecretPost(partner.client_secret);
+  app = await clientOf(base_url, partner.client_id ?? '', secret);
+});
 
 interface TokenInput {
   /** Name of a user in the stack file. */
@@ -124,64 +117,9 @@ describe('a merchant lets an app manage webhooks', () => {
       expect((await withToken(access_token, { method: 'DELETE', path })).status).toBe(404);
     }
   });
-
-  test('a token without the scope gets an error that names the missing scope', async () => {
-    const { access_token } = await tokensFor();
-    const { no_scope = '' } = journey.stack.shop.partner_tokens;
-    expect((await withToken(access_token, { path: WEBHOOKS })).status).toBe(200);
-    const refused = await withToken(no_scope, { path: WEBHOOKS });
-    expect(refused).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
-    expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope"');
-  });
-
-  test('the token allows only webhooks', async () => {
-    const { access_token } = await tokensFor();
-    for (const sent of [
-      { path: '/api/2026-10/cart', json: { cart: [1] } },
-      { path: '/api/2026-10/warehouse/return/details?return_id=1' },
-      { path: '/api/2026-10/dispositioning/assess', json: { items: [] } },
-    ]) {
-      expect((await withToken(access_token, sent)).status).toBe(401);
-    }
-    const asKey = { path: WEBHOOKS, key: access_token };
-    expect((await journey.send(asKey)).status).toBe(401);
-  });
-
-  test('a code can be used once, and only with its verifier', async () => {
-    const { partner, users } = journey.stack.file;
-    const { email = '', password = '' } = users.find(({ name }) => name === 'owner') ?? {};
-    const redirect_uri = partner.redirect_uri ?? '';
-    const verifier = oauth.randomPKCECodeVerifier();
-    const codeUrl = async () => {
-      const start = oauth.buildAuthorizationUrl(app, {
-        redirect_uri,
-        scope: 'developer_tools',
-        code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
-        code_challenge_method: 'S256',
-      });
-      return (await browse(start, { fields: { email, password }, until: redirect_uri })).url;
-    };
-    const redeem = (url: URL, pkceCodeVerifier: string) =>
-      oauth.authorizationCodeGrant(app, url, { pkceCodeVerifier });
-
-    const refused = { error: 'invalid_grant' };
-    const other = oauth.randomPKCECodeVerifier();
-    await expect(redeem(await codeUrl(), other)).rejects.toMatchObject(refused);
-    const url = await codeUrl();
-    await redeem(url, verifier);
-    await expect(redeem(url, verifier)).rejects.toMatchObject(refused);
-  });
 });
 
 describe('people and their apps', () => {
-  test('who may not manage webhooks reads whom to ask, and the app gets access_denied', async () => {
-    const { back } = await consented({ user: 'analyst' });
-    expect(back.url.searchParams.get('error')).toBe('access_denied');
-    const page = back.pages.at(-1)?.text ?? '';
-    expect(page).toContain('You may not connect this app');
-    expect(page).toMatch(/owner \(Owner\).*developer \(Developer\)/);
-  });
-
   test('the token ends within 5 seconds after its person is removed, and cannot be refreshed', async () => {
     const { stack } = journey;
     const member = ['--shop', String(stack.shop.id), '--email', emailOf('developer')];
@@ -213,25 +151,25 @@ describe('people and their apps', () => {
 });
 
 describe('a merchant removes an app', () => {
-  test('its tokens are rejected within 5 seconds, and accepted again once the app is installed again', async () => {
+  test('its tokens are rejected within 5 seconds; a new consent installs it again', async () => {
     const { stack } = journey;
-    const { access_token } = await tokensFor();
-    const status = async () => (await withToken(access_token, { path: WEBHOOKS })).status;
-    const installation = [
-      ...['--shop', String(stack.shop.id)],
+    const { access_token, refresh_token } = await tokensFor();
+    const status = async (token: string) => (await withToken(token, { path: WEBHOOKS })).status;
+    expect(await status(access_token)).toBe(200);
+
+    await admin(
+      stack,
+      ...['app', 'remove', '--shop', String(stack.shop.id)],
       ...['--issuer', stack.file.auth_url],
       ...['--client-id', stack.file.partner.client_id ?? ''],
-    ];
-    expect(await status()).toBe(200);
-
-    await admin(stack, 'app', 'remove', ...installation);
-    await until(async (see) => see(await status()) === 401, 5_000);
+    );
+    await until(async (see) => see(await status(access_token)) === 401, 5_000);
     const refused = await withToken(access_token, { path: WEBHOOKS });
     expect(refused.headers['www-authenticate']).toBe(CHALLENGE);
-    const fresh = await tokensFor();
-    expect((await withToken(fresh.access_token, { path: WEBHOOKS })).status).toBe(401);
+    const refresh = oauth.refreshTokenGrant(app, refresh_token ?? '');
+    await expect(refresh).rejects.toMatchObject({ error: 'invalid_grant' });
 
-    await admin(stack, 'app', 'install', ...installation);
-    await until(async (see) => see(await status()) === 200, 5_000);
+    const fresh = await tokensFor();
+    expect(await status(fresh.access_token)).toBe(200);
   });
 });

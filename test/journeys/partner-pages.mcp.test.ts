@@ -1,17 +1,11 @@
 import { AxeBuilder } from '@axe-core/playwright';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
-import { startBrowser, walkThrough } from '../kit/mcp/browser.ts';
-import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
-import type { OpenStack } from '../kit/stack.ts';
+import { describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
+import { walkThrough } from '../kit/mcp/browser.ts';
+import { personOf } from '../kit/mcp/shared-stack.ts';
+import { portalForTests } from '../kit/portal/visitor.ts';
 
-let stack: OpenStack;
-let browser: Browser;
-beforeAll(async () => {
-  stack = await sharedStack();
-  browser = await startBrowser();
-}, 180_000);
-afterAll(() => browser?.close(), 60_000);
+const portal = portalForTests();
 
 interface Visit {
   /** Headings of the shown pages. */
@@ -29,7 +23,7 @@ async function visit(
   name: string,
   o: { readonly query?: Record<string, string>; readonly seen?: (page: Page) => Promise<void> },
 ): Promise<Visit> {
-  const { auth_url, partner } = stack.file;
+  const { auth_url, partner } = portal.stack.file;
   const redirectUri = partner.redirect_uri ?? '';
   const url = new URL(`${auth_url}/authorize`);
   url.search = new URLSearchParams({
@@ -38,10 +32,12 @@ async function visit(
     redirect_uri: redirectUri,
     scope: 'developer_tools labels:write',
     state: 'st',
+    code_challenge: 'x'.repeat(43),
+    code_challenge_method: 'S256',
     ...o.query,
   }).toString();
-  const { email, password } = personOf(stack, name);
-  const context = await browser.newContext();
+  const { email, password } = personOf(portal.stack, name);
+  const context = await portal.browser.newContext();
   const [headings, refused]: [string[], string[]] = [[], []];
   let back: URL | undefined;
   let text = '';

@@ -1,20 +1,21 @@
 import { spawn } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { freePort } from '../../deploy/local/free-ports.ts';
+import { ROOT } from '../kit/process.ts';
 import { startTestStack, type TestStack } from '../kit/stack.ts';
 
 let stack: TestStack;
 beforeAll(async () => {
   stack = await startTestStack();
-}, 180_000);
-afterAll(() => stack?.stop(), 60_000);
+});
+afterAll(() => stack?.stop());
 
-/** The blocks of commands of the served page, in order, as a reader copies them. */
-async function blocks(): Promise<string[]> {
-  const response = await fetch(`${stack.file.base_url}/docs/quickstart`);
+/** The blocks of commands of a served page, in order, as a reader copies them. */
+async function blocks(path: string): Promise<string[]> {
+  const response = await fetch(`${stack.file.base_url}${path}`);
   const page = await response.text();
   return [...page.matchAll(/<pre[^>]*><code>([\s\S]*?)<\/code><\/pre>/g)].map(([, code = '']) =>
     code.replaceAll(/&#(\d+);/g, (_, number: string) => String.fromCharCode(Number(number))),
@@ -55,7 +56,7 @@ test.each([
   async (_, file, other) => {
     const port = String(await freePort());
     const key = stack.shop.api_keys.all ?? '';
-    const script = (await blocks())
+    const script = (await blocks('/docs/quickstart'))
       .filter((block) => !block.includes(other))
       .map((block) =>
         block
@@ -84,3 +85,35 @@ test.each([
   },
   120_000,
 );
+
+test('the commands for storefronts and warehouses work as they are', async () => {
+  const { 'returns:submit': store = '', warehouse = '' } = stack.shop.api_keys;
+  const script = (await blocks('/docs/storefront')).map((block) =>
+    block.replace('<key of the storefront>', store).replace('<key of the warehouse>', warehouse),
+  );
+  const { code, output } = await bash(`set -e\n${script.join('\n')}`);
+  expect({ code, output }).toMatchObject({ code: 0 });
+  expect(output).toMatch(/"returnable_quantity":2/);
+  expect(output).toMatch(/"state":"open"/);
+  expect(output).toMatch(/"arrival_id":/);
+  expect(output).not.toMatch(/"errors":/);
+}, 60_000);
+
+test('the lines of the README refund a return, as they are', async () => {
+  const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+  const [first = ''] = readme.split('\n## Run it');
+  const [, ...pasted] = [...first.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(
+    ([, code = '']) => code,
+  );
+  expect(pasted).toHaveLength(2);
+  expect(pasted[1]?.trimEnd().split('\n')).toHaveLength(6);
+  const script = pasted.join('').replaceAll('.local/stack.json', stack.path);
+  // The last line asks for the state, which changes a moment after the answer to the line before it.
+  const until = 'for _ in $(seq 100); do LAST; sleep 0.1; done';
+  const last = script.trimEnd().split('\n').at(-1) ?? '';
+  const { code, output } = await bash(
+    `set -e\n${script}\n${until.replace('LAST', `${last} | grep closed && exit 0`)}; exit 1`,
+  );
+  expect({ code, output }).toMatchObject({ code: 0 });
+  expect(output).not.toMatch(/"errors":/);
+}, 60_000);

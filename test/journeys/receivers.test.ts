@@ -1,8 +1,8 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { type Hook, type HookPartner, startPartner } from '../kit/journeys/hooks.ts';
-import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { type Hook, partnerForTests } from '../kit/journeys/hooks.ts';
+import { journeyForTests } from '../kit/journeys/journey.ts';
 import { isInstalled, LANGUAGES, type Language } from '../kit/receivers/languages.ts';
 import {
   type Message,
@@ -12,16 +12,8 @@ import {
 import { until } from '../kit/until.ts';
 import type { Received } from '../kit/webhooks/receiver.ts';
 
-let journey: Journey;
-let partner: HookPartner;
-beforeAll(async () => {
-  journey = await startJourney();
-  partner = await startPartner(journey, journey.stack.shop);
-}, 180_000);
-afterAll(async () => {
-  await partner?.stop();
-  await journey?.stop();
-}, 60_000);
+const journey = journeyForTests();
+const partner = partnerForTests(journey);
 
 const BODY = JSON.stringify({ topic: 'return', trigger: 'return.created', id: 1, note: 'Ünïcode' });
 const TOLERANCE_S = 300;
@@ -96,8 +88,8 @@ describe.each(installed)('the receiver in $name', (language) => {
     hook = await partner.subscribe('return', 'return.created');
     receiver = await startLanguage(language, hook.secret);
     forwardTo(receiver);
-  }, 180_000);
-  afterAll(() => receiver?.stop(), 60_000);
+  });
+  afterAll(() => receiver?.stop());
 
   test('accepts a delivery of the running system and prints it', async () => {
     const id = await sendTest(hook);

@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { OPERATIONS } from '../../services/contract/operations.ts';
 import { OWN_404, requestOf } from '../kit/journeys/expected-errors.ts';
-import { foreignIdOf } from '../kit/journeys/foreign-id.ts';
-import { callIn, firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { callIn, firstOf, journeyForTests } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
 
+/** The reads that are no list, although their path names no object. */
+const NO_LISTS: readonly string[] = ['getReturnDetails', 'getEligibility', 'getPolicy'];
 /** The reads that name no object: they show only what belongs to the shop of the credential. */
 const LISTS = OPERATIONS.filter(
-  ({ method, path, id }) => method === 'GET' && !path.includes('{') && id !== 'getReturnDetails',
+  ({ method, path, id }) => method === 'GET' && !path.includes('{') && !NO_LISTS.includes(id),
 );
 
-let journey: Journey;
-beforeAll(async () => {
-  journey = await startJourney();
-}, 120_000);
-afterAll(() => journey?.stop(), 60_000);
+const journey = journeyForTests();
 
 const keyOf = (shop: StackShop) => shop.api_keys.all ?? '';
 
@@ -27,7 +24,19 @@ async function read(shop: StackShop, path: string, query: Readonly<Record<string
 
 interface Row {
   readonly id: number;
+  /** Instead of the id in the list of expected goods. */
+  readonly return_id?: number;
   readonly order_name?: string;
+}
+
+/** The id of an object of a list. */
+async function objectOf(list: string, shop: StackShop): Promise<number | undefined> {
+  if (list === 'listReturns' || list === 'listExpected') return firstOf(shop, 'open').id;
+  if (list === 'listWebhooks') return shop.fixtures.webhooks[0]?.id;
+  if (list === 'listDestinations') return shop.fixtures.destinations.linked;
+  const filter = { returnId: 987_654_321n };
+  const call = { ...callIn(shop), idempotencyKey: 'in the list', filter };
+  return Number((await journey.services.webhooks.startReplay(call)).replay?.id);
 }
 
 /** The rows of all pages. */
@@ -47,13 +56,6 @@ async function rowsOf(
   return rows;
 }
 
-test('every operation that names an object has its own 404, which error-responses.test.ts expects', () => {
-  const naming = OPERATIONS.filter(
-    ({ path, id }) => path.includes('{') || id === 'getReturnDetails',
-  );
-  expect(naming.map(({ id }) => id).toSorted()).toEqual(Object.keys(OWN_404).toSorted());
-});
-
 test('a delivery of the other shop does not exist, under its own webhook and under one of ours', async () => {
   const { shop, otherShop } = journey.stack;
   const { deliveries } = await journey.services.webhooks.listDeliveries(callIn(otherShop));
@@ -70,9 +72,9 @@ test('a delivery of the other shop does not exist, under its own webhook and und
   }
 });
 
-test('there are four lists', () => {
+test('there are five lists', () => {
   expect(LISTS.map(({ id }) => id).toSorted()).toEqual([
-    ...['listDestinations', 'listReplays', 'listReturns', 'listWebhooks'],
+    ...['listDestinations', 'listExpected', 'listReplays', 'listReturns', 'listWebhooks'],
   ]);
 });
 
@@ -81,17 +83,13 @@ describe.each(LISTS.map(({ id, path }) => [id, path] as const))('%s', (id, path)
 
   test('shows each shop its own objects, and none of the other', async () => {
     const { shop, otherShop } = journey.stack;
-    const foreign = id === 'listReturns' ? firstOf(otherShop, 'open').id : undefined;
-    const theirId = foreign ?? (await foreignIdOf(journey, { path: `${path}/{id}` }));
-    if (id === 'listReplays') {
-      const call = { ...callIn(shop), idempotencyKey: 'ours', filter: { returnId: 987_654_321n } };
-      await journey.services.webhooks.startReplay(call);
-    }
+    const theirId = await objectOf(id, otherShop);
+    await objectOf(id, shop);
     const [ours, theirs] = await Promise.all([
       rowsOf(shop, path, all),
       rowsOf(otherShop, path, all),
     ]);
-    const ids = (rows: readonly Row[]) => rows.map((row) => row.id);
+    const ids = (rows: readonly Row[]) => rows.map((row) => row.id ?? row.return_id);
     expect(ids(theirs)).toContain(theirId);
     expect(ours.length).toBeGreaterThan(0);
     expect(ids(ours).filter((one) => ids(theirs).includes(one))).toEqual([]);

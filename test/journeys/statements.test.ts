@@ -5,11 +5,11 @@ import {
   ApplyAssessmentsResponseSchema,
   CheckLineItemsResponseSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createEmbeddedCommerce } from '../../services/commerce/embedded.ts';
 import type { HandOverDeps } from '../../services/dispositions/hand-over.ts';
 import { inspect } from '../../services/dispositions/inspect.ts';
-import { createPool } from '../../services/platform/postgres.ts';
-import { createEmbeddedCommerce } from '../../services/returns/commerce/embedded.ts';
-import { applyAssessments } from '../../services/returns/inspections/assessments.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
+import { applyAssessments } from '../../services/returns/inspections/inspections.ts';
 import { runJob } from '../../services/returns/processing/run.ts';
 import { ownersOf } from '../../services/returns/store/line-owners.ts';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
@@ -63,7 +63,7 @@ const depsOf = ({ ofReturns, ofDispositions }: ReturnType<typeof countedPools>):
     checkLineItems: async ({ shopId = 0n, lineItemIds = [] }) => {
       const owners = await ownersOf(ofReturns, shopId, lineItemIds);
       return create(CheckLineItemsResponseSchema, {
-        owners: [...owners].map(([lineItemId, returnId]) => ({ lineItemId, returnId })),
+        owners: [...owners].map(([lineItemId, owner]) => ({ lineItemId, ...owner })),
       });
     },
     applyAssessments: async (request) => {

@@ -1,34 +1,18 @@
-import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import type { DescMethod } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import type { Services } from '../../gateway/services.ts';
-import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
-import { CommerceService } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
-import { FraudService } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
-import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { fieldOf, reasonOf } from '../../services/platform/errors.ts';
+import { RPC_SERVICES } from '../../services/platform/rpc/callers.ts';
+import { fieldOf, reasonOf } from '../../services/platform/values/errors.ts';
 import {
   type Ids,
   MISSING_IDS,
   namesThings,
   requestsNaming,
 } from '../kit/journeys/foreign-requests.ts';
-import { callIn, connectStack, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { callIn, connectStack, journeyForTests } from '../kit/journeys/journey.ts';
 import { idsIn, textOf, wholeShop } from '../kit/journeys/whole-shop.ts';
-
-const SERVICES = {
-  returns: ReturnsService,
-  commerce: CommerceService,
-  dispositions: DispositionsService,
-  destinations: DestinationsService,
-  fraud: FraudService,
-  carts: CartsService,
-  webhooks: WebhooksService,
-} as const satisfies Record<keyof Services, DescService>;
 
 interface Rpc {
   readonly name: string;
@@ -36,19 +20,17 @@ interface Rpc {
   readonly method: DescMethod;
 }
 
-const RPCS: readonly Rpc[] = (Object.keys(SERVICES) as (keyof Services)[]).flatMap((service) =>
-  SERVICES[service].methods.map((method) => {
+const RPCS: readonly Rpc[] = (Object.keys(RPC_SERVICES) as (keyof Services)[]).flatMap((service) =>
+  RPC_SERVICES[service].methods.map((method) => {
     return { name: `${service}.${method.name}`, service, method };
   }),
 );
 
-let journey: Journey;
+const journey = journeyForTests();
 let theirs: Ids;
 beforeAll(async () => {
-  journey = await startJourney();
   theirs = await idsIn(journey, journey.stack.otherShop);
-}, 120_000);
-afterAll(() => journey?.stop(), 60_000);
+});
 
 /** Whether a caller names its shop. */
 function isForShop({ input }: DescMethod): boolean {

@@ -10,15 +10,11 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { TRIGGERS } from '../../services/contract/vocabulary.ts';
 import { type EveryTrigger, subscribeToAll } from '../kit/journeys/every-trigger.ts';
-import { type HookPartner, startPartner } from '../kit/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { type StartedPartner, startPartner } from '../kit/journeys/hooks.ts';
+import { callIn, journeyForTests } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
 
-let journey: Journey;
-beforeAll(async () => {
-  journey = await startJourney();
-}, 120_000);
-afterAll(() => journey?.stop(), 60_000);
+const journey = journeyForTests();
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/;
 const iso = expect.stringMatching(ISO);
@@ -30,7 +26,7 @@ describe.each([
   [1, '2026-10', 'EUR'],
 ])('shop %i, payloads of %s', (at, version, currency) => {
   let shop: StackShop;
-  let partner: HookPartner;
+  let partner: StartedPartner;
   let all: EveryTrigger;
   let returnId: number;
   let lines: readonly number[];

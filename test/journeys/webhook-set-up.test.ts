@@ -1,18 +1,10 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
-import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { expect, test } from '@jest/globals';
+import { type Hook, partnerForTests, verified } from '../kit/journeys/hooks.ts';
+import { journeyForTests } from '../kit/journeys/journey.ts';
 import { until } from '../kit/until.ts';
 
-let journey: Journey;
-let partner: HookPartner;
-beforeAll(async () => {
-  journey = await startJourney();
-  partner = await startPartner(journey, journey.stack.shop);
-}, 120_000);
-afterAll(async () => {
-  await partner?.stop();
-  await journey?.stop();
-}, 60_000);
+const journey = journeyForTests();
+const partner = partnerForTests(journey);
 
 const API = '/api/2026-10';
 
@@ -125,7 +117,7 @@ test('a partner sets up a webhook, tests it, rotates its secret, and recovers fr
   expect(replays).toEqual([ended]);
   expect(await ask('POST', `/webhook-replays/${started.id}/cancel`)).toEqual(ended);
   expect(await webhookOf(hook)).toMatchObject({ health: 'healthy', oldest_waiting_at: null });
-}, 120_000);
+});
 
 test('a backfill over REST sends a new webhook the events from before it', async () => {
   const { id } = await journey.stack.fixture('no_label');
@@ -143,4 +135,4 @@ test('a backfill over REST sends a new webhook the events from before it', async
   expect(started.total).toBeGreaterThanOrEqual(preview.matched);
   await partner.nth(hook, preview.matched);
   await until(() => partner.received(hook).some((one) => verified(hook, one).id === id));
-}, 120_000);
+});

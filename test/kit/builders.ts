@@ -9,7 +9,8 @@ import { actor } from './services/running-service.ts';
 
 // Valid messages. A test overrides the fields that matter to it.
 
-type Fields<T> = Omit<Exclude<T, { $unknown?: unknown }>, '$typeName'>;
+/** The fields of a message as a plain object. */
+export type Fields<T> = Omit<Exclude<T, { $unknown?: unknown }>, '$typeName'>;
 export type SubmissionPart = Partial<
   Fields<Exclude<MessageInitShape<typeof SubmitReturnRequestSchema>, never>>
 >;

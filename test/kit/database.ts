@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { createPool } from '../../services/platform/postgres.ts';
-import { roleOf } from '../../services/platform/schemas.ts';
+import { createPool } from '../../services/platform/postgres/postgres.ts';
+import { roleOf } from '../../services/platform/postgres/schemas.ts';
 import type { Template } from './postgres/template-server.ts';
 
 export interface TestDatabase {

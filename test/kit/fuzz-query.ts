@@ -33,6 +33,11 @@ export function queriesFor(
 
 /** A list is separated by commas, as the documents say. */
 function encoded(value: unknown): string {
-  const text = Array.isArray(value) ? value.map(String).join(',') : String(value);
+  const text = Array.isArray(value) ? value.map(plain).join(',') : plain(value);
   return encodeURIComponent(text.toWellFormed());
+}
+
+/** A random object may have a field `toString`, so that `String` throws. */
+function plain(value: unknown): string {
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
 }

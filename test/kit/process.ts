@@ -103,7 +103,7 @@ function launch(o: NodeOptions): ChildProcess {
   try {
     return spawn(process.execPath, [...o.args], {
       cwd: o.cwd ?? ROOT,
-      env: { ...o.env },
+      env: { DEADLINE_SCALE: process.env.DEADLINE_SCALE, ...o.env },
       stdio: ['ignore', out, out, ...(o.hasChannel ? (['ipc'] as const) : [])],
       serialization: 'advanced',
     });

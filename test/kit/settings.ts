@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { loadConfig, type Settings } from '../../services/platform/config.ts';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { loadConfig, type Settings } from '../../services/platform/process/config.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
 
 /** The keyring of the services under test. */
 export const EVENT_KEYRING = newKeyringText();

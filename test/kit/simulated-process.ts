@@ -1,7 +1,7 @@
 import { setImmediate as soon } from 'node:timers/promises';
 import type pg from 'pg';
-import { StatementGroup } from '../../services/platform/statement-group.ts';
-import type { CommerceProvider } from '../../services/returns/commerce/provider.ts';
+import type { CommerceProvider } from '../../services/commerce/provider.ts';
+import { StatementGroup } from '../../services/platform/postgres/statement-group.ts';
 import type { Destinations } from '../../services/returns/destinations.ts';
 
 /** Before the step sends its request, while the request is in flight, or after the request and before its response. */

@@ -48,6 +48,7 @@ export interface StackFile {
   readonly pid: number;
   readonly base_url: string;
   readonly auth_url: string;
+  readonly identity_url: string;
   readonly database_url: string;
   readonly base_url_at: Readonly<Record<string, string>>;
   readonly grpc: Readonly<Record<string, string>>;

@@ -1,14 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
+import { DEADLINE_SCALE } from '../../services/platform/process/deadlines.ts';
 
 /** Default time limit. Milliseconds. */
 const TIMEOUT_MS = 20_000;
 
 /** One check counts as at most this long, because a frozen process has not really waited. Milliseconds. */
 const MAX_CHECK_MS = 200;
-
-/** Number of tries before a limit counts as broken. */
-const MAX_TRIES = 3;
 
 /** The condition did not become true in time. `cause` is the last error of the condition, if it threw. */
 class OverdueError extends Error {
@@ -31,7 +29,7 @@ export type Condition<T> = (see: See) => Maybe<T> | Promise<Maybe<T>>;
 export interface Wait {
   /** What the caller waits for, for the error message. By default the text of the condition. */
   readonly what?: string;
-  /** Milliseconds. */
+  /** Unless it is by the clock, DEADLINE_SCALE multiplies it. Milliseconds. */
   readonly withinMs?: number;
   /** Pause between two checks. Milliseconds. */
   readonly everyMs?: number;
@@ -53,7 +51,8 @@ export async function until<T>(
   pauseMs = 10,
 ): Promise<T> {
   const o: Wait = typeof wait === 'number' ? { withinMs: wait } : wait;
-  const { withinMs = TIMEOUT_MS, everyMs = pauseMs } = o;
+  const { everyMs = pauseMs } = o;
+  const withinMs = (o.withinMs ?? TIMEOUT_MS) * (o.byTheClock ? 1 : DEADLINE_SCALE);
   let seen: unknown;
   let failure: unknown;
   const see: See = (value) => {
@@ -79,19 +78,6 @@ export async function until<T>(
       throw new OverdueError(message, failure === undefined ? {} : { cause: failure });
     }
     await sleep(everyMs);
-  }
-}
-
-/**
- * Replicas share the count of a limit, but a replica that waits for the database counts alone, as intended. So this tries
- * a few times until the status is 429, and returns the last response.
- */
-export async function untilLimited<T extends { readonly status: number }>(
-  reachLimit: () => Promise<T>,
-): Promise<T> {
-  for (let nth = 1; ; nth += 1) {
-    const response = await reachLimit();
-    if (response.status === 429 || nth === MAX_TRIES) return response;
   }
 }
 

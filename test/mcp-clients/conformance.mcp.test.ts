@@ -66,7 +66,7 @@ describe.each(REVISIONS)('the conformance suite at revision %s', (revision: Revi
     const what = ['--suite', 'all', '--spec-version', revision];
     await runClient(CONFORMANCE, ['server', '--url', proxy.url, ...what, '-o', folder], { home });
     found = await checksIn(folder);
-  }, 180_000);
+  });
 
   test.each(MUST_PASS[revision])('%s passes', (scenario) => {
     const checks = found.get(scenario) ?? [];
@@ -119,12 +119,17 @@ describe('the conformance suite for authorization servers', () => {
     } finally {
       await browser.close();
     }
-  }, 180_000);
+  });
 });
 
 test('the document lists every scenario that does not apply', async () => {
   const page = await readFile(new URL('../../docs/mcp/conformance.md', import.meta.url), 'utf8');
+  const listed = [...page.matchAll(/`([a-z\d-]+\*?)`/g)].map(([, name = '']) => name);
+  const isListed = (scenario: string) =>
+    listed.some((name) =>
+      name.endsWith('*') ? scenario.startsWith(name.slice(0, -1)) : scenario === name,
+    );
   const names = [...Object.keys(NOT_APPLICABLE), ...Object.keys(UNTESTABLE_CHECKS)];
   const plain = names.map((name) => name.replace(/ on .*/, ''));
-  expect(plain.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
+  expect(plain.filter((name) => !isListed(name))).toEqual([]);
 });

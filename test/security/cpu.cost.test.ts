@@ -1,18 +1,18 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { ActionName } from '../../gateway/actions/permissions.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { BYTES_PER_POINT } from '../../gateway/auth/body-charge.ts';
-import { MCP_METHODS } from '../../gateway/mcp/message.ts';
+import { MCP_METHODS } from '../../gateway/mcp/http/message.ts';
 import { TOOLS } from '../../gateway/mcp/tools.ts';
+import { NOTE_MAX } from '../../services/contract/limits.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
 import type { Received, Sent } from '../kit/gateway/rest-client.ts';
-import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { longText } from '../kit/gateway/tool-calls.ts';
+import { journeyForTests } from '../kit/journeys/journey.ts';
 import {
   COSTLY_PARAMETERS,
-  costlyArguments,
+  costlyObjects,
   costlyRequests,
   FILLINGS,
   MESSAGE_FILLINGS,
-  newNote,
 } from '../kit/security/costly-requests.ts';
 import { cpuOfRequest, median } from '../kit/security/cpu.ts';
 
@@ -38,13 +38,10 @@ const TRIES = 3;
 const READS = 20;
 const REQUESTS = 4;
 
-let journey: Journey;
-
+const journey = journeyForTests();
 beforeAll(async () => {
-  journey = await startJourney();
   for (let warm = 0; warm < 200; warm += 1) await read();
 });
-afterAll(() => journey?.stop());
 
 const read = () => journey.send(costlyRequests(journey.stack.shop).getReturnDetails());
 
@@ -111,7 +108,7 @@ describe('the CPU of an operation of the REST API', () => {
     const headers = { 'content-type': 'application/json' };
     let points = 0;
     const send = () => {
-      const note = newNote('\\ud83d\\ude00');
+      const note = longText(9) + '\\ud83d\\ude00'.repeat(NOTE_MAX - 9);
       const items = ids.map((id) => `{"line_item_id":${id},"note":"${note}"}`);
       const raw = `{"items":[${items.join(',')}]}`;
       points = Math.ceil(raw.length / BYTES_PER_POINT);
@@ -143,8 +140,8 @@ describe('the CPU of a method of /mcp', () => {
     expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
   });
 
-  test.each(Object.keys(TOOLS) as ActionName[])('tools/call %s', async (name) => {
-    const args = () => costlyArguments(journey.stack.shop)[name];
+  test.each(TOOLS)('tools/call $name', async ({ name, costly }) => {
+    const args = () => costly(costlyObjects(journey.stack.shop));
     const send = () => call('tools/call', { name, arguments: args() })();
     const { status, text } = await send();
     expect(status).toBe(200);

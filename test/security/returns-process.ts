@@ -1,6 +1,6 @@
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
-import { loadConfig } from '../../services/platform/config.ts';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
 import { returnsShape } from '../../services/returns/config.ts';
 import { startReturns } from '../../services/returns/start.ts';
 

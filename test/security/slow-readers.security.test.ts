@@ -6,7 +6,7 @@ import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SCOPES } from '../../services/contract/scopes.ts';
-import { DomainError } from '../../services/platform/errors.ts';
+import { DomainError } from '../../services/platform/values/errors.ts';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 import { startFakeBackend } from '../kit/gateway/fake-backend.ts';
 import { sampleReturn } from '../kit/gateway/fake-objects.ts';

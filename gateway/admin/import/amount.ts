@@ -1,5 +1,5 @@
-import { decimalsOf } from '../../../services/platform/currencies.ts';
-import { formatAmount, isTooLarge } from '../../../services/platform/money.ts';
+import { decimalsOf } from '../../../services/platform/values/currencies.ts';
+import { formatAmount, isTooLarge } from '../../../services/platform/values/money.ts';
 
 /** The decimal sign of a file. Undefined when nobody stated it; then it is the point. */
 type Decimal = '.' | ',' | undefined;

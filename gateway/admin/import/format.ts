@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { jsonOf, normalForm, printable } from '../../../services/platform/text.ts';
+import { jsonOf, normalForm, printable } from '../../../services/platform/values/text.ts';
 import { encodingOf } from './decoded.ts';
 import { readHead, type Source, unreadable } from './source.ts';
 import { DATE_FORMS, isZone } from './time-in-zone.ts';
@@ -101,8 +101,17 @@ export function describeFormat({ encoding, separator }: Format): string {
   return `${encoding.toUpperCase()}, separated by ${name ?? JSON.stringify(separator)}`;
 }
 
-/** Header names are compared without case, spaces and underscores. */
-const comparable = (name: string) => normalForm(name).toLowerCase().replaceAll(/[\s_]/g, '');
+/**
+ * Characters without a width, which nobody sees or types: soft hyphen, zero-width space, marks of direction, word joiner,
+ * byte-order mark. The joiners U+200C and U+200D are not here, because words of some scripts need them.
+ */
+const INVISIBLE = /[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g;
+
+export const withoutInvisible = (text: string) => text.replaceAll(INVISIBLE, '');
+
+/** Header names are compared without case, spaces, underscores and invisible characters. */
+const comparable = (name: string) =>
+  normalForm(withoutInvisible(name)).toLowerCase().replaceAll(/[\s_]/g, '');
 
 const nameIn = ({ columns }: ColumnMap, column: Column) => comparable(columns[column] ?? column);
 

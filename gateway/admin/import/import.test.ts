@@ -127,6 +127,8 @@ describe('an invoice', () => {
     ['EIRE', 'IE'],
     ['de', 'DE'],
     ['United Kingdom', 'GB'],
+    ['UK', 'GB'],
+    ['Fran\u200bce', 'FR'],
     ['Unspecified', ''],
   ])('of the country %s has the code %j', (Country, countryCode) => {
     expect(submissionOf(invoice({ Country })).customer?.address).toMatchObject({ countryCode });
@@ -171,6 +173,10 @@ describe('an invoice', () => {
     [{ InvoiceDate: '40513.6' }, 'format the column as dates'],
     [{ InvoiceNo: '1.23E+11' }, 'format the column as text'],
     [{ StockCode: '="00123"' }, 'format the column as text'],
+    [{ CustomerID: '1.785E+15' }, 'format the column as text'],
+    [{ InvoiceNo: 'C536548\u200b' }, 'InvoiceNo has the invisible character U+200B: remove it'],
+    [{ StockCode: '22\ufeff631' }, 'StockCode has the invisible character U+FEFF'],
+    [{ CustomerID: '\u206012472' }, 'CustomerID has the invisible character U+2060'],
   ])('with %p says what to do', (change, advice) => {
     expect(mapInvoice(invoice(change), target, USUAL_COLUMNS)).toEqual({
       errors: [{ line: 2, reason: expect.stringContaining(advice) }],
@@ -197,6 +203,10 @@ describe('an invoice', () => {
       errors: [{ line: 4, reason: expect.stringContaining('CustomerID differs from line 2') }],
     });
     expect(submissionOf(invoice({ CustomerID: ' ' })).customer?.lastName).toBeUndefined();
+    for (const decimal of ['17850.0', '17850,00'])
+      expect(submissionOf(of(decimal, '17850')).customer?.lastName).toBe('Customer 17850');
+    for (const other of ['17.000', '17,850', 'B17850.0'])
+      expect(submissionOf(of(other)).customer?.lastName).toBe(`Customer ${other}`);
   });
 
   test('gives two lines with the same SKU different ids, which are the same in every run', () => {

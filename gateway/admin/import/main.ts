@@ -1,14 +1,13 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { Command, InvalidArgumentError } from 'commander';
+import { printable } from '../../../services/platform/values/text.ts';
 import { requireShop } from '../../tenancy/shops.ts';
 import { type AdminContext, openAdminContext } from '../admin-context.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
 import { describeFormat, type Format, formatOf, readColumnMap } from './format.ts';
-import { printSummary, startProgress } from './output.ts';
-import { importReturns } from './run.ts';
-import { unreadable } from './source.ts';
-import { storeInput } from './standard-input.ts';
+import { type ImportSummary, importReturns } from './run.ts';
+import { storeInput, unreadable } from './source.ts';
 import { type ImportTarget, targetOf } from './target.ts';
 
 interface Options {
@@ -106,6 +105,63 @@ async function openFile(path: string): Promise<{ source: FileHandle; size: numbe
   throw new Error(`${path} is not a file; - reads standard input`);
 }
 
+const WIDTH = 40;
+
+/** Shows a progress bar on standard error, if that is a terminal: one line, which is drawn again at each update. */
+export function startProgress(
+  title: string,
+  total: number,
+): { update(done: number): void; stop(): void } {
+  const { stderr } = process;
+  const draw = (share: number): void => {
+    const bar = '='.repeat(Math.round(share * WIDTH)).padEnd(WIDTH);
+    stderr.write(`\r${title} [${bar}] ${Math.round(share * 100)} %`);
+  };
+  let isShown = stderr.isTTY;
+  if (isShown) draw(0);
+  return {
+    update(done) {
+      if (isShown) draw(total > 0 ? Math.min(1, done / total) : 1);
+    },
+    stop() {
+      if (isShown) stderr.write('\n');
+      isShown = false;
+    },
+  };
+}
+
+/** Maximum number of errors that are printed; the rest are counted. */
+const MAX_PRINTED = 50;
+/** Maximum length of an error that is printed. Cells may be long. */
+const MAX_LENGTH = 500;
+
+const NOTES = {
+  imported: '',
+  skipped: '  (imported before)',
+  corrected: '  (imported before, with other texts)',
+  rejected: '',
+};
+
+/** Prints the result of an import: the counts, then each error with its line and reason. */
+export function printSummary(summary: ImportSummary): void {
+  console.log();
+  for (const kind of ['imported', 'skipped', 'corrected', 'rejected'] as const) {
+    const { returns, rows } = summary[kind];
+    const note = returns > 0 ? NOTES[kind] : '';
+    console.log(`${kind.padEnd(10)}${plural(returns, 'return')}, ${plural(rows, 'row')}${note}`);
+  }
+  for (const { line, reason } of summary.errors.slice(0, MAX_PRINTED)) {
+    console.log(`  line ${line}: ${printable(reason, MAX_LENGTH)}`);
+  }
+  const unprinted = summary.errorCount - MAX_PRINTED;
+  if (unprinted > 0) console.log(`  and ${unprinted} more`);
+}
+
+function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+// At the end, because it runs before anything below it is initialized.
 try {
   await program.parseAsync();
 } catch (error) {

@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import { CsvError, parse } from 'csv-parse';
-import { normalForm } from '../../../services/platform/text.ts';
+import { normalForm } from '../../../services/platform/values/text.ts';
 import { neededSigns } from './amount.ts';
 import { decoded } from './decoded.ts';
-import { type Column, type Format, positionsIn } from './format.ts';
+import { type Column, type Format, positionsIn, withoutInvisible } from './format.ts';
 import type { Source } from './source.ts';
 import { formsOf, linesOf } from './time-in-zone.ts';
 
@@ -41,16 +41,19 @@ export async function* readInvoices(source: Source, format: Format): AsyncGenera
   let size = 0;
   for await (const row of readRows(source, format, progress)) {
     const [first] = rows;
-    if (first && normalForm(first.InvoiceNo) !== normalForm(row.InvoiceNo)) {
-      yield { number: normalForm(first.InvoiceNo), rows, size, bytesRead: progress.bytes };
+    if (first && numberOf(first) !== numberOf(row)) {
+      yield { number: numberOf(first), rows, size, bytesRead: progress.bytes };
       [rows, size] = [[], 0];
     }
     if (rows.length <= MAX_ROWS) rows.push(row);
     size += 1;
   }
   const [first] = rows;
-  if (first) yield { number: normalForm(first.InvoiceNo), rows, size, bytesRead: progress.bytes };
+  if (first) yield { number: numberOf(first), rows, size, bytesRead: progress.bytes };
 }
+
+/** Rows whose numbers look the same are one invoice, so that an invisible character in one row rejects all of them. */
+const numberOf = (row: Row) => normalForm(withoutInvisible(row.InvoiceNo));
 
 async function* readRows(
   source: Source,

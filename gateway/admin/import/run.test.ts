@@ -1,50 +1,56 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { line, newId, returnRequest } from '../../../test/kit/builders.ts';
+import { startFakeBackend } from '../../../test/kit/gateway/fake-backend.ts';
+import { startTestGateway, type TestGateway } from '../../../test/kit/gateway/test-gateway.ts';
+import { ROOT } from '../../../test/kit/process.ts';
 import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor } from '../../../test/kit/services/running-service.ts';
-import { formatOf, USUAL_COLUMNS } from './format.ts';
+import { SERVICE_TOKEN } from '../../../test/kit/settings.ts';
+import { formatOf } from './format.ts';
 import { type ImportSummary, importReturns } from './run.ts';
-import { mapInvoice } from './submission.ts';
 import { targetOf } from './target.ts';
-
-let bench: ReturnsBench;
-let folder: string;
-beforeAll(async () => {
-  bench = await startReturnsBench();
-  folder = await mkdtemp(join(tmpdir(), 'rms-import-'));
-});
-afterAll(async () => {
-  await rm(folder, { recursive: true });
-  await bench.stop();
-});
 
 const HEADER = 'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
 
-const row = (invoice: string) => `${invoice},22631,HAT,-1,2010-12-01T14:33:00,1.95,12472,France`;
-
-/** Imports rows into a shop, as the command does. */
-async function importing(
-  shopId: bigint,
-  rows: readonly string[],
-  requireUnchanged = async () => {},
-): Promise<ImportSummary> {
-  const file = join(folder, `${shopId}.csv`);
-  await writeFile(file, [HEADER, ...rows, ''].join('\n'));
-  const returns = bench.client;
-  const target = await targetOf(returns, { shopId, actor });
-  const format = await formatOf(file);
-  return importReturns(file, target, { returns, format, progress: () => {}, requireUnchanged });
-}
-
-const triggers = async (shopId: bigint) =>
-  (await bench.events(shopId)).map((event) => event.trigger);
-
 describe('import', () => {
+  let bench: ReturnsBench;
+  let folder: string;
+  beforeAll(async () => {
+    bench = await startReturnsBench();
+    folder = await mkdtemp(join(tmpdir(), 'rms-import-'));
+  });
+  afterAll(async () => {
+    await rm(folder, { recursive: true });
+    await bench.stop();
+  });
+
+  const row = (invoice: string) => `${invoice},22631,HAT,-1,2010-12-01T14:33:00,1.95,12472,France`;
+
+  /** Imports rows into a shop, as the command does. */
+  async function importing(
+    shopId: bigint,
+    rows: readonly string[],
+    requireUnchanged = async () => {},
+  ): Promise<ImportSummary> {
+    const file = join(folder, `${shopId}.csv`);
+    await writeFile(file, [HEADER, ...rows, ''].join('\n'));
+    const returns = bench.client;
+    const target = await targetOf(returns, { shopId, actor });
+    const format = await formatOf(file);
+    return importReturns(file, target, { returns, format, progress: () => {}, requireUnchanged });
+  }
+
+  const triggers = async (shopId: bigint) =>
+    (await bench.events(shopId)).map((event) => event.trigger);
+
   test('submits a return for each invoice, and skips it when run again', async () => {
     const shopId = await bench.shop();
     const rows = [row('A'), row('A'), row('B')];
@@ -119,38 +125,6 @@ describe('import', () => {
     expect(await importing(shopId, [spelled[1] ?? '', spelled[2] ?? ''])).toMatchObject({
       imported: { returns: 0 },
       rejected: { returns: 1, rows: 2 },
-    });
-  });
-
-  /** Submits the invoice ` A` as an earlier release did: under its number as it is in the file. */
-  async function importedEarlier(): Promise<bigint> {
-    const shopId = await bench.shop();
-    const target = await targetOf(bench.client, { shopId, actor });
-    const cells = { InvoiceNo: ' A', StockCode: '22631', Description: 'HAT', Quantity: '-1' };
-    const more = { InvoiceDate: '2010-12-01T14:33:00', UnitPrice: '1.95', CustomerID: '12472' };
-    const old = { ...cells, ...more, Country: 'France', line: 2, isWhole: true };
-    const invoice = { number: ' A', rows: [old], size: 1, bytesRead: 0 };
-    const mapped = mapInvoice(invoice, target, USUAL_COLUMNS);
-    if ('errors' in mapped) throw new Error('the row is invalid');
-    await bench.client.submitReturn(mapped.submission);
-    return shopId;
-  }
-
-  test('finds a return that an earlier release imported under another spelling', async () => {
-    const shopId = await importedEarlier();
-    expect(await importing(shopId, [row('A')])).toMatchObject({
-      imported: { returns: 0 },
-      skipped: { returns: 1 },
-    });
-  });
-
-  test('finds such a return although the order has a newer one, which is no import', async () => {
-    const shopId = await importedEarlier();
-    const order = { providerOrderId: newId(), name: 'A' };
-    await bench.client.submitReturn(returnRequest(shopId, { order, lines: [line()] }));
-    expect(await importing(shopId, [row('A')])).toMatchObject({
-      imported: { returns: 0 },
-      skipped: { returns: 1 },
     });
   });
 
@@ -244,6 +218,13 @@ describe('import', () => {
     expect([rejected.rows, imported.rows]).toEqual([4, 1]);
   });
 
+  test('rejects an invoice as a whole when one of its rows has an invisible character in its number', async () => {
+    const rows = [row('A'), row('A\u200b'), row('B')];
+    const { errors, rejected, imported } = await importing(await bench.shop(), rows);
+    expect(errors).toEqual([{ line: 3, reason: expect.stringContaining('U+200B: remove it') }]);
+    expect([rejected.rows, imported.rows]).toEqual([2, 1]);
+  });
+
   test('imports nothing from a file that cannot be read to its end', async () => {
     const shopId = await bench.shop();
     const broken = importing(shopId, [row('A'), row('B'), 'C,"22631']);
@@ -256,5 +237,106 @@ describe('import', () => {
     await expect(targetOf(bench.client, call, 'eur')).rejects.toThrow(
       `the file is in EUR and shop ${call.shopId} in GBP: amounts are never converted`,
     );
+  });
+});
+
+describe('import -', () => {
+  let under: TestGateway;
+  let backend: Awaited<ReturnType<typeof startFakeBackend>>;
+  let submitted: string[];
+
+  beforeAll(async () => {
+    under = await startTestGateway();
+    backend = await startFakeBackend();
+    submitted = [];
+    Object.assign(backend.services.returns, {
+      getSettings: () => ({ settings: { currency: 'GBP' } }),
+      findReturn: () => {
+        throw new ConnectError('there is no return', Code.NotFound);
+      },
+      submitReturn: ({ order }: { order?: { name: string } }) => {
+        submitted.push(order?.name ?? '');
+        return {};
+      },
+    });
+  });
+  afterAll(async () => {
+    await backend.stop();
+    await under.stop();
+  });
+  const CSV = `${HEADER}\nA,22631,HAT,-1,2010-12-01T14:33:00,1.95,12472,France\n`;
+
+  /** Runs the command with this standard input, in an environment like that of a gateway's pod. */
+  async function importing(input: string | Buffer, ...words: string[]) {
+    const targets = Object.entries(backend.targets).map(([name, at]) => [
+      `${name.toUpperCase()}_TARGET`,
+      at,
+    ]);
+    const child = spawn(
+      process.execPath,
+      ['gateway/admin/import/main.ts', '--shop', '1', ...words],
+      {
+        cwd: ROOT,
+        env: { ...Object.fromEntries(targets), DATABASE_URL: under.database.url, SERVICE_TOKEN },
+      },
+    );
+    const ended = new Promise<number | null>((done) => {
+      child.once('close', done);
+    });
+    // A command that exits early closes its input.
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
+    const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+    return { code: await ended, stdout, stderr };
+  }
+
+  const LATIN = Buffer.from(`${HEADER}\nB,1,Caf\u00e9,-1,2010-12-01,1.95,,\n`, 'latin1');
+
+  test('imports standard input', async () => {
+    const sha256 = createHash('sha256').update(CSV).digest('hex');
+    const { code, stdout } = await importing(CSV, '-', '--sha256', sha256.toUpperCase());
+    expect([code, stdout]).toEqual([0, expect.stringContaining('imported  1 return, 1 row')]);
+    expect(submitted).toEqual(['A']);
+  });
+
+  test('reads another encoding and other columns when they are named, and says how it read', async () => {
+    const latin = await importing(LATIN, '-', '--encoding', 'cp1252');
+    expect(latin).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('standard input: WINDOWS-1252, separated by commas'),
+    });
+    const other = CSV.replace('InvoiceNo', 'Invoice').replace('UnitPrice', 'Price');
+    const map = 'gateway/admin/import/columns/online-retail-ii.json';
+    expect(await importing(other, '-', '--columns', map)).toMatchObject({ code: 0 });
+    submitted.splice(1);
+  });
+
+  test.each([
+    ['without any input', '', ['-'], 'import: standard input is empty: end the command with'],
+    ['with half a file', CSV, ['-', '--sha256', '0'.repeat(64)], 'or the connection broke'],
+    ['with a short hash', CSV, ['-', '--sha256', 'abc'], 'must be 64 hexadecimal digits'],
+    ['with a hash for a path', '', ['a.csv', '--sha256', '0'.repeat(64)], '--sha256 is only for'],
+    ['of a folder', '', ['gateway'], 'import: gateway is not a file'],
+    [
+      'with bytes that are no UTF-8',
+      LATIN,
+      ['-'],
+      'line 2: the bytes after "B,1,Caf" are no UTF-8',
+    ],
+    ['with an unknown encoding', CSV, ['-', '--encoding', 'ebcdic'], 'unknown encoding ebcdic'],
+    ['with a map that is missing', CSV, ['-', '--columns', 'a.json'], 'there is no file a.json'],
+    [
+      'with a folder for a map',
+      CSV,
+      ['-', '--columns', 'gateway'],
+      'gateway cannot be read (EISDIR',
+    ],
+    ['with a map that is none', CSV, ['-', '--columns', 'package.json'], 'package.json: '],
+    ['of a file that is missing', '', ['a.csv'], 'import: there is no file a.csv'],
+  ])('%s submits nothing and prints why', async (_, input, words, reason) => {
+    const before = submitted.length;
+    const { code, stderr } = await importing(input, ...words);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
+    expect(submitted).toHaveLength(before);
   });
 });

@@ -1,10 +1,9 @@
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
-import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { Format } from './format.ts';
 import { findIncomplete, type Invoice, readInvoices } from './rows.ts';
 import type { Source } from './source.ts';
-import { importedOrderId, mapInvoice, type RowError, type Submission } from './submission.ts';
+import { mapInvoice, type RowError } from './submission.ts';
 import type { ImportTarget } from './target.ts';
 
 /** Number of returns that are submitted concurrently. */
@@ -114,11 +113,7 @@ async function importOne(
     };
   }
   try {
-    const number = await earlierSpelling(returns, target, { ...invoice, ...mapped });
-    const earlier =
-      number === undefined ? mapped : mapInvoice({ ...invoice, number }, target, format);
-    const { submission } = 'errors' in earlier ? mapped : earlier;
-    const { repeated, corrected } = await returns.submitReturn(submission, LIMITS);
+    const { repeated, corrected } = await returns.submitReturn(mapped.submission, LIMITS);
     if (corrected) return 'corrected';
     return repeated ? 'skipped' : 'imported';
   } catch (error) {
@@ -129,43 +124,6 @@ async function importOne(
 }
 
 const LIMITS = { timeoutMs: 20_000 };
-
-/**
- * The number of this invoice in another spelling, if an earlier release imported it. That release made keys and ids from
- * the number as it was in the file, so that a submission under the normal form would be another return. Where the newest
- * return of the order is no import, an import may be older: it has the time of the invoice.
- */
-async function earlierSpelling(
-  returns: Client<typeof ReturnsService>,
-  { shopId, actor }: ImportTarget,
-  { number, submission }: { readonly number: string; readonly submission: Submission },
-): Promise<string | undefined> {
-  const newest = await newestOf(returns, { shopId, actor, number });
-  if (!newest || newest.order?.providerOrderId === importedOrderId(number)) return undefined;
-  if (isOfEarlierRelease(newest)) return newest.order?.name;
-  const createdFrom = submission.submittedAt;
-  const createdTo = { seconds: (createdFrom?.seconds ?? 0n) + 1n, nanos: 0 };
-  const during = { ...(createdFrom && { createdFrom }), createdTo, includeArchived: true };
-  const found = await returns.searchReturns({ shopId, actor, query: number, ...during }, LIMITS);
-  return found.returns.find(isOfEarlierRelease)?.order?.name;
-}
-
-const isOfEarlierRelease = ({ order }: Return) =>
-  order !== undefined && order.providerOrderId === importedOrderId(order.name);
-
-/** The newest return of the order with this name; undefined when there is none. */
-async function newestOf(
-  returns: Client<typeof ReturnsService>,
-  { number, ...by }: Pick<ImportTarget, 'shopId' | 'actor'> & { readonly number: string },
-): Promise<Return | undefined> {
-  const selector = { case: 'orderName', value: number } as const;
-  try {
-    return (await returns.findReturn({ ...by, selector }, LIMITS)).return;
-  } catch (error) {
-    if (ConnectError.from(error).code === Code.NotFound) return undefined;
-    throw error;
-  }
-}
 
 /** The column from which a field of a submission is made. Amounts are those of `UnitPrice`. */
 const COLUMN_OF: Readonly<Record<string, string>> = {

@@ -6,9 +6,9 @@ import type {
   SubmitReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { normalForm } from '../../../services/platform/text.ts';
+import { normalForm } from '../../../services/platform/values/text.ts';
 import { lineAmount, mayHaveOtherDecimal, plainNumber } from './amount.ts';
-import type { ColumnMap } from './format.ts';
+import { type ColumnMap, withoutInvisible } from './format.ts';
 import { type Invoice, MAX_ROWS, type Row } from './rows.ts';
 import type { ImportTarget } from './target.ts';
 import { formsOf, isoDate, linesOf, timeInZone } from './time-in-zone.ts';
@@ -40,7 +40,7 @@ export type Submission = Exclude<
 export type Mapped = { readonly submission: Submission } | { readonly errors: readonly RowError[] };
 
 /** The id of an order that was imported under this number. */
-export const importedOrderId = (number: string): bigint => stableId(`order:${number}`);
+const importedOrderId = (number: string): bigint => stableId(`order:${number}`);
 
 /**
  * Converts the rows of one invoice to a submission. Values that the file does not contain get the defaults of
@@ -71,7 +71,7 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget, map: ColumnMa
       currency: target.currency,
       presentmentCurrency: target.currency,
       customer: {
-        ...(first.CustomerID.trim() && { lastName: `Customer ${first.CustomerID}` }),
+        ...(first.CustomerID.trim() && { lastName: `Customer ${customerOf(first)}` }),
         address: { country: first.Country, countryCode: countryCode(first.Country) },
       },
       outcome: Outcome.REFUND,
@@ -85,9 +85,12 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget, map: ColumnMa
 
 /** Whether a row names another customer. Some programs name the customer only in the first row of an invoice. */
 function isOfOther(row: Row, first: Row): boolean {
-  const customer = normalForm(row.CustomerID);
-  return customer !== '' && customer !== normalForm(first.CustomerID);
+  const customer = normalForm(customerOf(row));
+  return customer !== '' && customer !== normalForm(customerOf(first));
 }
+
+/** The customer's number. A program that reads the column as decimal numbers writes `17850.0` or `17850,00`. */
+const customerOf = ({ CustomerID }: Row) => CustomerID.replace(/^(\s*\d+)[.,]00?(?=\s*$)/, '$1');
 
 /** A formula, an error value, or a long number that was rounded: the number is lost, and others look the same. */
 const OF_SPREADSHEET = /^(?:=|#+$|#n\/\p{L}+$|#nv$|#\p{L}+(?:\/0)?[!?]$|\d(?:[.,]\d+)?e\+\d+$)/iu;
@@ -99,9 +102,16 @@ function lineOf(
 ) {
   const reject = (reason: string) => o.errors.push({ line: row.line, reason });
   if (!row.isWhole) reject('the row has more or fewer cells than the first line');
-  for (const name of ['InvoiceNo', 'StockCode'] as const) {
+  for (const name of ['InvoiceNo', 'StockCode', 'CustomerID'] as const) {
     const text = row[name].trim();
-    if (text === '') reject(`${name} is empty`);
+    if (text === '' && name !== 'CustomerID') reject(`${name} is empty`);
+    const [hidden] = [...text].filter((sign) => withoutInvisible(sign) === '');
+    if (hidden !== undefined) {
+      const code = hidden.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0');
+      reject(
+        `${name} has the invisible character U+${code}: remove it, for example by typing the value again`,
+      );
+    }
     if (!OF_SPREADSHEET.test(text)) continue;
     reject(
       `${name} "${text}" is what a spreadsheet made of it: format the column as text before the data is in it, and export again`,
@@ -163,7 +173,7 @@ function localTime(
 
 /** ISO 3166 alpha-2; empty when the text is no country of the standard. */
 function countryCode(text: string): string {
-  const name = normalForm(text);
+  const name = normalForm(withoutInvisible(text));
   return COUNTRY_CODES.get(name) ?? CODES.get(name.toLowerCase()) ?? '';
 }
 

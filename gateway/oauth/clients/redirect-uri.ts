@@ -113,6 +113,12 @@ export function appOf(redirectUri: string): string {
   return displayHost(redirectUri).slice(0, APP_MAX);
 }
 
+/** Whether some redirect URI that matches the rule has this app, see {@link appOf}. */
+export function hasApp(rule: RedirectRule, app: string): boolean {
+  if (rule.kind === 'loopback') return rule.hosts.includes(app.replace(/:\d+$/, ''));
+  return appOf(rule.kind === 'exact' ? rule.uri : rule.before) === app;
+}
+
 /**
  * A source expression of a content security policy for a redirect URI. For an IPv6 address it is only the scheme,
  * because source expressions have no syntax for IPv6.

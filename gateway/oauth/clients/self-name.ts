@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { addressOf, type ClientIp } from '../../auth/client-ip.ts';
-import type { OneTimeRecords } from '../one-time-records.ts';
+import type { OneTimeRecords } from '../sign-in/one-time-records.ts';
 import { isLoopback } from './redirect-uri.ts';
 
 /** Maximum length of a name. Characters. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { matches, type RedirectRule, redirectRule } from './redirect-uri.ts';
+import { hasApp, matches, type RedirectRule, redirectRule } from './redirect-uri.ts';
 
 /** A supported client and its redirect URIs. */
 export interface ClientDocument {
@@ -22,6 +22,12 @@ export interface SupportedClients {
   isListed(redirectUri: string): boolean;
   /** Whether this client may use this redirect URI. */
   allows(clientId: string, redirectUri: string): boolean;
+  /**
+   * Whether an app that connected as this client is still on the list.
+   *
+   * @param app as a grant has it, see `appOf`; null for old grants.
+   */
+  includes(clientId: string, app: string | null): boolean;
   /** The name of the only client that publishes this redirect URI; undefined when no client or several do. */
   nameOf(clientId: string, redirectUri: string): string | undefined;
 }
@@ -53,6 +59,10 @@ export function createSupportedClients(
     ),
     isListed: (uri) => documents.some((document) => contains(document, uri)),
     allows: (clientId, uri) => documentsOf(clientId).some((document) => contains(document, uri)),
+    includes: (clientId, app) =>
+      documentsOf(clientId).some(
+        (document) => app === null || rulesOf.get(document)?.some((rule) => hasApp(rule, app)),
+      ),
     nameOf(clientId, uri) {
       const [first, ...others] = documentsOf(clientId).filter((document) =>
         contains(document, uri),

@@ -15,15 +15,23 @@ export interface PageResponse {
 export const RETRY_AFTER_S = 5;
 
 /**
- * The response with a page. @param o.formTargets additional origins that the page's forms may be sent or redirected to;
- * none when absent.
+ * The response with a page.
+ *
+ * @param o.formTargets additional origins that the page's forms may be sent or redirected to; none when absent.
+ * @param o.images origins of the page's pictures.
  */
 export function page(
   body: string,
-  o: { readonly status?: number; readonly formTargets?: FormTargets } = {},
+  o: {
+    readonly status?: number;
+    readonly formTargets?: FormTargets;
+    readonly images?: readonly string[];
+    /** The inline script that the body has. */
+    readonly script?: string;
+  } = {},
 ): PageResponse {
   const headers = {
-    ...pageHeaders(o.formTargets ?? []),
+    ...pageHeaders(o.formTargets ?? [], o),
     'Content-Type': 'text/html; charset=utf-8',
   };
   return { status: o.status ?? 200, headers, cookies: [], body };

@@ -37,7 +37,7 @@ label, legend { font-weight: 600; }
 input + label { display: block; margin-top: 1rem; }
 fieldset { margin: 0; padding: 0; border: 0; }
 legend { padding: 0; margin-bottom: .5rem; }
-input[type=email], input[type=password] {
+input[type=email], input[type=password], input[type=text] {
   display: block; width: 100%; min-height: 3rem; margin-top: .4rem; padding: .6rem .8rem; font: inherit;
   color: inherit; background: transparent; border: 1px solid var(--field); border-radius: .6rem;
 }
@@ -48,13 +48,15 @@ input[type=email], input[type=password] {
 .choice:has(:checked) { border-color: var(--accent); box-shadow: inset 0 0 0 1px var(--accent); }
 .choice input { width: 1.15rem; height: 1.15rem; margin: 0; flex: none; accent-color: var(--accent); }
 .choice small { margin-left: auto; color: var(--muted); white-space: nowrap; }
-button {
+button, .action {
   display: block; width: 100%; min-height: 3rem; margin-top: 1.25rem; padding: .6rem 1rem; font: inherit;
   font-weight: 600; color: var(--on-accent); background: var(--accent); border: 1px solid var(--accent);
   border-radius: .6rem; cursor: pointer;
 }
+.action { text-align: center; text-decoration: none; }
 button.quiet { margin-top: .75rem; color: var(--ink); background: transparent; border-color: var(--field); }
 .problem { padding: .75rem 1rem; color: var(--danger); background: var(--danger-ground); border-radius: .6rem; }
+.logo { display: block; max-width: 4rem; max-height: 4rem; margin: 0 0 1rem; border-radius: .6rem; }
 dl { margin: 0 0 1rem; border: 1px solid var(--line); border-radius: .6rem; }
 dl div { padding: .6rem .8rem; }
 dl div + div { border-top: 1px solid var(--line); }
@@ -67,7 +69,7 @@ dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
 @media (forced-colors: active) { button { border: 2px solid ButtonText; } }
 `;
 
-/** The source expression of an inline style for a content security policy. It permits exactly this style. */
+/** The source expression of an inline style or script for a content security policy. It permits exactly this text. */
 export function styleSource(style: string): string {
   return `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
 }
@@ -77,12 +79,21 @@ const STYLE_SOURCE = styleSource(STYLE);
 /** Origins and schemes to which a page's forms may lead. A browser checks the redirects after a form as well. */
 export type FormTargets = readonly string[] | 'any';
 
-/** The headers of a page. A page loads nothing, runs no scripts and cannot be in a frame. Its icon is inline. */
-export function pageHeaders(formTargets: FormTargets): Record<string, string> {
+/**
+ * The headers of a page. A page loads nothing but its pictures and cannot be in a frame. Its icon is inline.
+ *
+ * @param o.images origins of pictures.
+ * @param o.script the inline script of the page; without it the page runs none.
+ */
+export function pageHeaders(
+  formTargets: FormTargets,
+  { images = [], script }: { readonly images?: readonly string[]; readonly script?: string } = {},
+): Record<string, string> {
   const policy = [
     "default-src 'none'",
+    ...(script === undefined ? [] : [`script-src ${styleSource(script)}`]),
     `style-src ${STYLE_SOURCE}`,
-    'img-src data:',
+    ['img-src data:', ...images].join(' '),
     "base-uri 'none'",
     ...formAction(formTargets),
     "frame-ancestors 'none'",
@@ -97,5 +108,7 @@ export function pageHeaders(formTargets: FormTargets): Record<string, string> {
 
 function formAction(targets: FormTargets): string[] {
   if (targets === 'any') return [];
-  return [`form-action ${targets.length > 0 ? ["'self'", ...targets].join(' ') : "'none'"}`];
+  return [
+    `form-action ${targets.length > 0 ? [...new Set(["'self'", ...targets])].join(' ') : "'none'"}`,
+  ];
 }

@@ -44,6 +44,7 @@ function objectName(kind: string, { subject, detail }: LoggedEntry, names: Audit
   const user = kind === 'member' ? names.users.get(subject) : undefined;
   if (user) return [user.name, user.email].filter((text) => text !== '').join(', ');
   if (kind === 'key') return names.keys.get(subject) ?? '';
+  if (kind === 'invitation') return names.invitations.get(subject) ?? '';
   if (kind !== 'assistant') return '';
   const selfName = textOf(detail.calls_itself);
   return `${textOf(detail.app)}${selfName === '' ? '' : `, calls itself “${selfName}”`}`;
@@ -65,7 +66,15 @@ function noted(value: unknown): FieldChange[] {
 }
 
 /** Ids that say nothing to people. The export has them in the detail. */
-const IDS: ReadonlySet<string> = new Set(['client_id', 'user_id', 'owner_user_id', 'issuer']);
+const IDS: ReadonlySet<string> = new Set([
+  'client_id',
+  'user_id',
+  'owner_user_id',
+  'issuer',
+  'invited_by',
+  'replaced_id',
+  'grant',
+]);
 
 /** The detail of an entry that was written with its change. `from` and `to` are roles. */
 function changesIn({ from, to, ...others }: LoggedEntry['detail']): FieldChange[] {

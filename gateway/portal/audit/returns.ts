@@ -1,6 +1,6 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { isUnavailable } from '../../../services/platform/errors.ts';
-import { normalForm } from '../../../services/platform/text.ts';
+import { isUnavailable } from '../../../services/platform/values/errors.ts';
+import { normalForm } from '../../../services/platform/values/text.ts';
 import { type ActionContext, callerOf } from '../../actions/context.ts';
 import type { AuditObjects } from '../../tenancy/audit-list.ts';
 import { actionsAbout } from './words.ts';

@@ -6,7 +6,11 @@ const WAY_OF: Readonly<Record<string, (entry: LoggedEntry) => string>> = {
   'assistant.connected': assistant,
   'assistant.disconnected': (entry) =>
     entry.detail.why === 'token_revoked' ? assistant(entry) : 'Portal',
+  'app.access_ended': ({ actorKind, actorId }) =>
+    actorKind === 'partner_app' ? `Partner app ${actorId}` : 'Portal',
+  'app.allowed': () => 'Sign-in page',
   'app.installed': () => 'Sign-in page',
+  'invitation.accepted': () => 'Sign-in page',
   'member.account_linked': () => 'Sign-in page',
   'commerce.shopify.connected': () => 'Shopify',
 };
@@ -32,7 +36,7 @@ export function throughOf(entry: ReadableEntry, call: LoggedEntry | undefined): 
   return WAY_OF[action]?.(entry) ?? 'Portal';
 }
 
-/** An assistant is named after the app that its user signed in to. Entries of former releases have only its client id. */
+/** An assistant is named after the app that its user signed in to. An entry without the app has only its client id. */
 function assistant({ detail: { app, client_id: clientId } }: LoggedEntry): string {
   const name = [app, clientId].find((text) => typeof text === 'string' && text !== '');
   return name === undefined ? 'Assistant' : `Assistant ${name}`;

@@ -1,55 +1,18 @@
 import { OPERATIONS } from '../../../services/contract/operations.ts';
 import { TOOLS } from '../../mcp/tools.ts';
 import { isAudited } from '../../rest/audited.ts';
-
-/** What people did in the portal: the names of the proto option `audit`. A test checks that none is missing. */
-const PORTAL = {
-  switch_shop: 'Switch to another shop',
-  end_session: 'End a session',
-  sign_out: 'Sign out',
-  sign_out_everywhere: 'Sign out everywhere',
-  create_webhook: 'Add a webhook',
-  update_webhook: 'Change a webhook',
-  delete_webhook: 'Delete a webhook',
-  reveal_webhook_secret: 'Show the signing secret of a webhook',
-  rotate_webhook_secret: 'Rotate the signing secret of a webhook',
-  end_earlier_webhook_secrets: 'End the earlier signing secrets of a webhook',
-  send_test_webhook: 'Send a test event',
-  replay_webhook_delivery: 'Send a delivery again',
-  start_replay: 'Send deliveries again',
-  start_backfill: 'Send stored events',
-  stop_replay: 'Stop sending again',
-  retry_webhook_deliveries: 'Send waiting deliveries at once',
-  set_payload_version: 'Change the payload version',
-  send_version_test: 'Send a test event in another version',
-  process_return: 'Process a return',
-  flag_return: 'Put a return into review',
-  unflag_return: 'End the review of a return',
-  cancel_return: 'Cancel a return',
-  add_return_note: 'Add a note to a return',
-  create_fraud_report: 'Report a return as fraud',
-  grade_items: 'Record the condition of items',
-  record_dispositions: 'Record what becomes of items',
-  create_destination: 'Add a destination',
-  update_destination: 'Change a destination',
-  create_api_key: 'Create an API key',
-  rotate_api_key: 'Rotate an API key',
-  revoke_api_key: 'Revoke an API key',
-  remove_app: 'Remove a partner app',
-  disconnect_assistant: 'Disconnect an assistant',
-  add_member: 'Add a member',
-  change_role: 'Change the role of a member',
-  remove_member: 'Remove a member',
-  export_audit_log: 'Export the audit log',
-} as const;
+import { PORTAL_METHODS } from '../methods.ts';
 
 /** Changes of the gateway's own data. The portal, the API, assistants and commands can all make them. */
 const GATEWAY_ACTIONS = {
   'api_key.created': 'API key created',
   'api_key.rotated': 'API key rotated',
   'api_key.revoked': 'API key revoked',
+  'app.access_ended': 'Access of a partner app ended',
+  'app.allowed': 'Partner app connected again',
   'app.installed': 'Partner app installed',
   'app.removed': 'Partner app removed',
+  'app.scopes_allowed': 'Scopes of a partner app allowed',
   'assistant.connected': 'Assistant connected',
   'assistant.disconnected': 'Assistant disconnected',
   'commerce.connected': 'Commerce provider connected',
@@ -59,6 +22,10 @@ const GATEWAY_ACTIONS = {
   'commerce.shopify.connected': 'Shopify store connected',
   'commerce.shopify.link_created': 'Link for the Shopify install created',
   'destination.created': 'Destination added',
+  'invitation.accepted': 'Invitation accepted',
+  'invitation.resent': 'Invitation sent again',
+  'invitation.sent': 'Person invited',
+  'invitation.withdrawn': 'Invitation withdrawn',
   'member.account_linked': 'Member signed in for the first time',
   'member.account_unlinked': 'Sign-in of a member unlinked',
   'member.added': 'Member added',
@@ -74,9 +41,7 @@ const GATEWAY_ACTIONS = {
 /** Operations and tools that only read, which have no entries. */
 const READS: ReadonlySet<string> = new Set([
   ...OPERATIONS.filter((operation) => !isAudited(operation)).map(({ id }) => `rest.${id}`),
-  ...Object.values(TOOLS)
-    .filter(({ hints }) => hints.readOnly.is)
-    .map(({ name }) => `mcp.${name}`),
+  ...TOOLS.filter(({ hints }) => hints.readOnly.is).map(({ name }) => `mcp.${name}`),
 ]);
 
 /**
@@ -88,10 +53,10 @@ const DOOR_TEXTS: ReadonlyMap<string | undefined, string> = new Map([
 ]);
 
 const WORDS: ReadonlyMap<string, string> = new Map([
-  ...Object.entries(PORTAL).map(([name, words]) => [`portal.${name}`, words] as const),
+  ...PORTAL_METHODS.flatMap(({ audit }) => (audit ? [audit] : [])),
   ...Object.entries(GATEWAY_ACTIONS),
   ...OPERATIONS.map(({ id, summary }) => [`rest.${id}`, summary] as const),
-  ...Object.values(TOOLS).map(({ name, title }) => [`mcp.${name}`, title] as const),
+  ...TOOLS.map(({ name, title }) => [`mcp.${name}`, title] as const),
 ]);
 
 /** What a log can be filtered by: each action that is recorded, with its words, in the order of the words. */
@@ -102,7 +67,7 @@ export const ACTION_CHOICES: readonly (readonly [string, string])[] = [...WORDS]
   )
   .sort(([, one], [, other]) => one.localeCompare(other, 'en'));
 
-/** An action in words, such as `Change a webhook`. An action of a former release is shown by its name. */
+/** An action in words, such as `Change a webhook`. An action without words is shown by its name. */
 export function actionWords(action: string): string {
   const words = WORDS.get(action);
   if (words !== undefined) return words;
@@ -121,7 +86,7 @@ export function actionsNamed(text: string): string[] {
 /** The kinds of objects, by the names of the actions about them. The first that fits counts. */
 const KINDS: readonly (readonly [RegExp, string])[] = [
   [
-    /^portal\.(?:sign_out|switch_shop|set_payload)|^payload_version|^shop\.|^commerce\.(?!effect)/,
+    /^portal\.(?:sign_out|switch_shop|set_payload|update_settings|\w+_commerce|create_shopify)|^payload_version|^shop\.|^commerce\.(?!effect)/,
     '',
   ],
   [/session/i, 'session'],
@@ -132,6 +97,7 @@ const KINDS: readonly (readonly [RegExp, string])[] = [
   [/webhook|secret|version_test/i, 'webhook'],
   [/destination/i, 'destination'],
   [/api_key/, 'key'],
+  [/invitation/, 'invitation'],
   [/member|change_role/, 'member'],
   [/assistant/, 'assistant'],
   [/app\b/, 'app'],

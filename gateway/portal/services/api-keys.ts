@@ -7,13 +7,18 @@ import type {
   CreateApiKeyRequest,
 } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { OPERATIONS } from '../../../services/contract/operations.ts';
-import { SCOPES } from '../../../services/contract/scopes.ts';
-import { issueApiKey, rotateApiKey } from '../../tenancy/api-key-issue.ts';
-import { type ApiKey, findApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts';
+import { openersAmong, SCOPE_RULES, SCOPES } from '../../../services/contract/scopes.ts';
+import {
+  type ApiKey,
+  findApiKey,
+  issueApiKey,
+  listApiKeys,
+  revokeApiKey,
+  rotateApiKey,
+} from '../../tenancy/api-keys.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { invalid, keyOf, notFound, textOf, timeOf } from '../fields.ts';
-import { scopeText } from '../scope-text.ts';
 import { timestampOf } from '../views/values.ts';
 
 /** As in the table. Characters. */
@@ -41,10 +46,10 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
       return {
         scopes: SCOPES.map((scope) => ({
           scope,
-          description: scopeText(scope),
-          operations: OPERATIONS.filter((operation) => operation.scope === scope).map(
-            ({ method, path }) => `${method} ${path}`,
-          ),
+          description: SCOPE_RULES[scope].text,
+          operations: OPERATIONS.filter(
+            (operation) => openersAmong([scope], operation).length > 0,
+          ).map(({ method, path }) => `${method} ${path}`),
         })),
       };
     },
@@ -130,7 +135,7 @@ function apiKeyView(key: ApiKey): KeyView {
     scopes: [...key.scopes],
     state: stateOf(key),
     createdAt: timestampFromDate(key.createdAt),
-    ...(kind !== null && { createdBy: { kind, id: createdById ?? '', name: createdByName ?? '' } }),
+    createdBy: { kind, id: createdById, name: createdByName ?? '' },
     ...(expiresAt && { expiresAt }),
     ...(revokedAt && { revokedAt }),
     ...(lastUsedAt && { lastUsedAt }),

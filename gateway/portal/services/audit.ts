@@ -10,10 +10,14 @@ import type {
 import type { ActionContext } from '../../actions/context.ts';
 import { findReturn } from '../../actions/returns.ts';
 import { listApiKeys } from '../../tenancy/api-keys.ts';
-import { assistantCalls } from '../../tenancy/assistant-calls.ts';
-import { type AuditFilter, listAudit } from '../../tenancy/audit-list.ts';
+import {
+  type AuditFilter,
+  assistantCalls,
+  type FoundEntries,
+  listAudit,
+  searchAudit,
+} from '../../tenancy/audit-list.ts';
 import { namesFor } from '../../tenancy/audit-names.ts';
-import { type FoundEntries, searchAudit } from '../../tenancy/audit-search.ts';
 import { changesOf } from '../../tenancy/field-change.ts';
 import { listMembers } from '../../tenancy/members.ts';
 import { type ReadableEntry, readableEntry } from '../audit/entry.ts';

@@ -2,12 +2,11 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, type ServiceImpl } from '@connectrpc/connect';
 import type { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { ROLE_PERMISSIONS } from '../../tenancy/permissions.ts';
-import { mayCall, nameOf } from '../access.ts';
-import { PORTAL_METHODS } from '../all-services.ts';
 import { callOf } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { portalError } from '../errors.ts';
-import type { PortalSession, SessionShop } from '../sessions.ts';
+import { mayCall, nameOf, PORTAL_METHODS } from '../methods.ts';
+import type { PortalSession, SessionShop } from '../session/sessions.ts';
 
 /** Who is signed in and where, and the end of sessions. */
 export function sessionService(portal: Portal): ServiceImpl<typeof SessionService> {
@@ -26,7 +25,9 @@ export function sessionService(portal: Portal): ServiceImpl<typeof SessionServic
         shop: shopView({ ...session, id: session.shopId, name: session.shopName }),
         shops: (await sessions.shops(session.id)).map(shopView),
         permissions: [...ROLE_PERMISSIONS[role]],
-        methods: PORTAL_METHODS.filter((method) => mayCall(role, method)).map(nameOf),
+        methods: PORTAL_METHODS.map(({ method }) => method)
+          .filter((method) => mayCall(role, method))
+          .map(nameOf),
         session: view(session, session),
         links: {
           baseUrl: publicUrl,

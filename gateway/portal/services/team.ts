@@ -2,25 +2,27 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { MemberSchema, TeamService } from '../../../proto/gen/rms/portal/v1/team_pb.ts';
+import { ownerAdded } from '../../mail/facts.ts';
 import { addMember, type ListedMember, listMembers, removeMember } from '../../tenancy/members.ts';
-import { ROLE_PERMISSIONS, ROLES, type Role } from '../../tenancy/permissions.ts';
+import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
-import { idOf, notFound, upTo, wordOf } from '../fields.ts';
+import { idOf, notFound, optionalWord, wordOf } from '../fields.ts';
 import { ROLE_TEXTS, roleActions } from '../role-table.ts';
 import { timestampOf } from '../views/values.ts';
+import { invitationMethods, mayChange } from './invitations.ts';
 
-/** As in the table. Characters. */
-const MAX_NAME = 191;
-
-/** The shop's members and their roles. */
-export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
+/** The shop's members and their roles, and who is invited. */
+export function teamService(portal: Portal): ServiceImpl<typeof TeamService> {
+  const { pool, mails } = portal;
   const memberOf = async ({ session }: PortalCall, userId: bigint): Promise<ListedMember> => {
     const found = (await listMembers(pool, session.shopId)).find((one) => one.userId === userId);
     if (!found) throw notFound('member');
     return found;
   };
   return {
+    ...invitationMethods(portal),
+
     async listMembers(_request, context) {
       const call = callOf(context);
       const members = await listMembers(pool, call.session.shopId);
@@ -41,21 +43,7 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
       };
     },
 
-    async addMember({ email, role, ...request }, context) {
-      const call = callOf(context);
-      const name = request.name.trim();
-      const { userId } = await addMember(pool, {
-        shopId: call.session.shopId,
-        email,
-        only: 'new',
-        by: authorOf(call),
-        role: wordOf('role', role, ROLES),
-        ...(name !== '' && { name: upTo('name', name, MAX_NAME) }),
-      });
-      return { member: memberView(await memberOf(call, userId), call) };
-    },
-
-    async changeRole({ userId, role }, context) {
+    async changeRole({ userId, role, expectedRole }, context) {
       const call = callOf(context);
       const { email, userId: id } = await memberOf(call, idOf(userId, 'member'));
       await addMember(pool, {
@@ -64,6 +52,11 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
         only: 'existing',
         by: authorOf(call),
         role: wordOf('role', role, ROLES),
+        expected: optionalWord('expected_role', expectedRole, ROLES),
+        async ownerAdded(tx, id) {
+          const { shopId, userId: byUserId } = call.session;
+          await mails?.add(tx, [ownerAdded({ shopId, userId: id, byUserId })]);
+        },
       });
       return { member: memberView(await memberOf(call, id), call) };
     },
@@ -75,11 +68,6 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
       return {};
     },
   };
-}
-
-/** Only an owner may add or change owners. */
-function mayChange(own: Role, role: Role): boolean {
-  return own === 'owner' || role !== 'owner';
 }
 
 function memberView(

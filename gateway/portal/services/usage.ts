@@ -6,7 +6,7 @@ import type {
   VersionUsageSchema,
 } from '../../../proto/gen/rms/portal/v1/usage_pb.ts';
 import { releasedVersions, serve, UNSTABLE } from '../../../services/contract/versions.ts';
-import { listVersionUsage, type VersionUsageRow } from '../../tenancy/version-usage-list.ts';
+import { listVersionUsage, type VersionUsageRow } from '../../auth/usage.ts';
 import { callOf } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { timestampOf } from '../views/values.ts';

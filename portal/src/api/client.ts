@@ -2,8 +2,8 @@ import { Code, ConnectError, type Interceptor, type Transport } from '@connectrp
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { QueryCache, QueryClient } from '@tanstack/react-query';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
-import { setClock } from '../parts/clock.ts';
-import { hasLeft } from '../session/leave.ts';
+import { hasLeft } from '../api/network.ts';
+import { setClock } from '../parts/time/clock.ts';
 import { isPassing, isSignedOut } from './errors.ts';
 import { fetchNoted } from './network.ts';
 
@@ -19,7 +19,8 @@ const FRESH_MS = 5_000;
 const RETRIES = 2;
 
 /** What would be lost with the page: fields of a form, and a secret that is shown once. */
-const UNSAVED = 'dialog[open] :is(input, textarea, select), dialog[open][data-sticky]';
+const UNSAVED =
+  'dialog[open] :is(input, textarea, select), dialog[open][data-sticky], form[data-unsaved=true]';
 
 /** Sends the browser to the sign-in, and back to this address afterwards. */
 function signIn(): void {
@@ -94,14 +95,16 @@ const withoutRedirects: typeof fetch = async (input, init) => {
 export interface ShopTransport extends Transport {
   /** The shop that the page shows; undefined while the session is not known. */
   readonly shopId?: string | undefined;
+  /** The user for whom it shows it. Another one may sign in in the same tab. */
+  readonly userId?: string | undefined;
 }
 
-export function createTransport(shopId: string | undefined): ShopTransport {
+export function createTransport(shopId?: string, userId?: string): ShopTransport {
   const transport = createConnectTransport({
     baseUrl: API_PATH,
     defaultTimeoutMs: CALL_MS,
     fetch: withoutRedirects,
     interceptors: [asksForRedirect, ...(shopId === undefined ? [] : [namesShop(shopId)])],
   });
-  return { ...transport, shopId };
+  return { ...transport, shopId, userId };
 }

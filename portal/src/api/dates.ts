@@ -1,5 +1,5 @@
 import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { currentZone } from '../parts/zone.ts';
+import { currentZone } from '../parts/time/zone.ts';
 
 // Days and times of fields, in the zone that the page shows.
 

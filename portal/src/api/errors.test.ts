@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { ReturnsService } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { sayOnLine } from '../../../test/kit/portal/on-line.ts';
 import { explain, isUnanswered, NoAnswer } from './errors.ts';
 

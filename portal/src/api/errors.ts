@@ -3,7 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { isOffline } from './network.ts';
 
 /** What a reader sees about a failed call: what happened, and what to do. */
-export interface Explanation {
+interface Explanation {
   readonly title: string;
   readonly text: string;
 }
@@ -52,6 +52,9 @@ const UNREACHED: Explanation = {
 };
 const OUR_ERROR = 'Something went wrong on our side';
 
+/** The services whose writes the page of a return makes. */
+const OF_RETURNS = /^(?:Returns|Dispositions|Fraud)Service$/;
+
 /** A write without an answer: nobody knows whether it was carried out. */
 export class NoAnswer extends Error {
   /** Whether it did not leave the browser. */
@@ -71,7 +74,7 @@ export class NoAnswer extends Error {
     super('no answer');
     this.notSent = o.notSent;
     this.key = o.key;
-    this.place = parent.name === 'ReturnsService' ? 'the return' : 'this page';
+    this.place = OF_RETURNS.test(parent.name) ? 'the return' : 'this page';
     this.requestId = requestIdOf(ConnectError.from(o.cause));
   }
 }

@@ -1,8 +1,8 @@
 import { Code, ConnectError, createRouterTransport } from '@connectrpc/connect';
 import { afterEach, expect, test } from '@jest/globals';
 import { onlineManager, QueryObserver } from '@tanstack/react-query';
-import { ReturnsService } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
-import { WebhooksService } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { sayOnLine } from '../../../test/kit/portal/on-line.ts';
 import { createCache } from './client.ts';
 import { NoAnswer } from './errors.ts';
@@ -32,12 +32,19 @@ function notes(answers: readonly (Code | undefined)[]) {
       return {};
     });
   });
-  const send = (returnId: string, o: { readonly key?: string; readonly shopId?: string } = {}) =>
-    sendWrite({ ...transport, shopId: o.shopId ?? '1' }, ReturnsService.method.addNote, {
-      input: { returnId, text: 'A note' },
-      hasDialog: true,
-      key: o.key,
-    });
+  const send = (
+    returnId: string,
+    o: { readonly key?: string; readonly shopId?: string; readonly userId?: string } = {},
+  ) =>
+    sendWrite(
+      { ...transport, shopId: o.shopId ?? '1', userId: o.userId ?? '1' },
+      ReturnsService.method.addNote,
+      {
+        input: { returnId: BigInt(returnId), text: 'A note' },
+        hasDialog: true,
+        key: o.key,
+      },
+    );
   return { keys, send };
 }
 
@@ -54,23 +61,24 @@ test('a read of an offline browser fails at once', () => {
 
 test('a repeat of a write without an answer has the same idempotency key', async () => {
   const { keys, send } = notes([
-    ...[Code.Unavailable, Code.DeadlineExceeded, Code.Unavailable],
+    ...[Code.Unavailable, Code.DeadlineExceeded, Code.Unavailable, Code.Unavailable],
     // Rejected before the method: says nothing of the first try.
     ...[Code.ResourceExhausted, Code.Unauthenticated, Code.Unimplemented],
     ...[undefined, undefined],
   ]);
   await expect(send('1')).rejects.toBeInstanceOf(NoAnswer);
-  // Another return is another action, and so is another shop.
+  // Another return is another action, and so is that of another shop or of another user of the tab.
   await expect(send('2')).rejects.toBeInstanceOf(NoAnswer);
   await expect(send('1', { shopId: '2' })).rejects.toBeInstanceOf(NoAnswer);
+  await expect(send('1', { userId: '2' })).rejects.toBeInstanceOf(NoAnswer);
   await expect(send('1')).rejects.toMatchObject({ code: Code.ResourceExhausted });
   await expect(send('1')).rejects.toMatchObject({ code: Code.Unauthenticated });
   await expect(send('1')).rejects.toMatchObject({ code: Code.Unimplemented });
   expect(await send('1')).toMatchObject({ isOnce: true });
   // After an answer the same note is a new action.
   expect(await send('1')).toMatchObject({ isOnce: false });
-  expect(keys.slice(3, 7)).toEqual([keys[0], keys[0], keys[0], keys[0]]);
-  expect(new Set(keys).size).toBe(4);
+  expect(keys.slice(4, 8)).toEqual([keys[0], keys[0], keys[0], keys[0]]);
+  expect(new Set(keys).size).toBe(5);
 });
 
 test('a write that was only rejected does not count as an earlier try', async () => {
@@ -101,13 +109,13 @@ test('an open dialog repeats with its key, however late, and another dialog does
 test('what a repeat finds deleted was deleted by the first try', async () => {
   const answers = [Code.NotFound, Code.Unavailable, Code.NotFound];
   const transport = createRouterTransport(({ rpc }) => {
-    rpc(WebhooksService.method.deleteWebhook, () => {
+    rpc(WebhooksService.method.deleteSubscription, () => {
       throw new ConnectError('No.', answers.shift());
     });
   });
   const remove = () =>
-    sendWrite(transport, WebhooksService.method.deleteWebhook, {
-      input: { webhookId: '6' },
+    sendWrite(transport, WebhooksService.method.deleteSubscription, {
+      input: { subscriptionId: 6n },
       hasDialog: true,
     });
   await expect(remove()).rejects.toMatchObject({ code: Code.NotFound });

@@ -10,8 +10,8 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { useTransport } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
+import { hasLeft } from '../api/network.ts';
 import { closeNotice, notifyDone, notifyFailure, notifyOnce, notifySent } from '../parts/notify.ts';
-import { hasLeft } from '../session/leave.ts';
 import type { ShopTransport } from './client.ts';
 import { isBeforeMethod, isUnanswered, NoAnswer, wasSent } from './errors.ts';
 import { isOffline } from './network.ts';
@@ -20,7 +20,7 @@ import { isOffline } from './network.ts';
 type Input<I extends DescMessage> = MessageInitShape<I> & { readonly idempotencyKey?: never };
 
 /** A write that the page makes. */
-export interface Write<I extends DescMessage> {
+interface Write<I extends DescMessage> {
   /**
    * Sends it, and shows a failure: in the form when `inline`, otherwise as a message. Does nothing while it is sent.
    *
@@ -65,16 +65,19 @@ export function warnBeforeLeaving(event: BeforeUnloadEvent): void {
   if (inFlight > 0 && !hasLeft()) event.preventDefault();
 }
 
-/** What a write changes: the same action on the same object has the same text. */
+/** What a write changes: the same action of the same user on the same object has the same text. */
 function targetOf<I extends DescMessage>(
-  { shopId }: ShopTransport,
+  { shopId, userId }: ShopTransport,
   method: DescMethodUnary<I>,
   input: object,
 ): string {
-  const ids = Object.entries(input).filter(([field]) => /Id$|^version$/.test(field));
+  const ids = Object.entries(input)
+    .filter(([field]) => /Id$|^version$/.test(field))
+    .map(([field, value]) => [field, String(value)]);
   return JSON.stringify([
     'unanswered',
     shopId,
+    userId,
     method.parent.typeName,
     method.name,
     ids.toSorted(),
@@ -176,9 +179,9 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
   });
   // The form that made the change may be closed by then, so this uses nothing of it.
   const undo = async (former: Input<I>) => {
-    await sendWrite(transport, method, { input: former, hasDialog: true });
+    const sent = sendWrite(transport, method, { input: former, hasDialog: true });
+    await sent.finally(() => void cache.invalidateQueries());
     notifyDone('It is as it was before.');
-    void cache.invalidateQueries();
   };
   // Not a mutation of the query library, which by default holds writes back while the browser is offline.
   const write = async (sending: Sending<I>) => {

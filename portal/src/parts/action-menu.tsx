@@ -1,8 +1,9 @@
-import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { useClickOutside } from '@mantine/hooks';
+import { type ReactNode, useId, useRef, useState } from 'react';
 import styles from './action-menu.module.css';
 
 /** One line of a menu. */
-export interface MenuAction {
+interface MenuAction {
   readonly title: ReactNode;
   readonly run?: () => void;
   /** A link instead of an action. */
@@ -25,10 +26,15 @@ export function ActionMenu(o: {
   readonly align?: 'start' | 'end';
 }) {
   const [opened, setOpened] = useState(false);
-  const root = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   const listId = useId();
-  useCloseOutside(root, opened, () => setOpened(false));
+  const close = () => setOpened(false);
+  const root = useClickOutside<HTMLDivElement>(
+    close,
+    ['pointerdown', 'focusin'],
+    undefined,
+    opened,
+  );
 
   const move = (step: number) => {
     const items = [...(root.current?.querySelectorAll<HTMLElement>('[data-item]') ?? [])];
@@ -38,7 +44,7 @@ export function ActionMenu(o: {
   const onKeyDown = (event: React.KeyboardEvent) => {
     if (event.key === 'Escape' && opened) {
       event.stopPropagation();
-      setOpened(false);
+      close();
       button.current?.focus();
     }
     if (!opened || (event.key !== 'ArrowDown' && event.key !== 'ArrowUp')) return;
@@ -64,7 +70,7 @@ export function ActionMenu(o: {
         {o.head}
         <ul>
           {o.actions.map((action) => (
-            <Item key={action.key} action={action} close={() => setOpened(false)} />
+            <Item key={action.key} action={action} close={close} />
           ))}
         </ul>
       </div>
@@ -98,25 +104,4 @@ function Item({ action, close }: { readonly action: MenuAction; readonly close: 
       )}
     </li>
   );
-}
-
-function useCloseOutside(
-  root: React.RefObject<HTMLElement | null>,
-  opened: boolean,
-  close: () => void,
-): void {
-  const closing = useRef(close);
-  closing.current = close;
-  useEffect(() => {
-    if (!opened) return;
-    const onOther = ({ target }: Event) => {
-      if (!(target instanceof Node) || !root.current?.contains(target)) closing.current();
-    };
-    document.addEventListener('pointerdown', onOther);
-    document.addEventListener('focusin', onOther);
-    return () => {
-      document.removeEventListener('pointerdown', onOther);
-      document.removeEventListener('focusin', onOther);
-    };
-  }, [opened, root]);
 }

@@ -1,6 +1,20 @@
 import { Button, Group, NativeSelect, Paper, Text, TextInput } from '@mantine/core';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
-import { visible } from './visible.ts';
+import { visible } from './text/visible.ts';
+
+/** The filters of a page, each of which is a part of its address. `onClear` removes all; false while there is none. */
+export function useFilters() {
+  const search = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const filter = (name: keyof typeof search) => ({
+    value: search[name],
+    onChange: (value: string) =>
+      void navigate({ to: '.', search: { ...search, [name]: value }, replace: true }),
+  });
+  const isFiltered = Object.keys(search).length > 0;
+  return { filter, onClear: isFiltered && (() => void navigate({ to: '.', search: {} })) };
+}
 
 /** The controls above a list. @param o.onClear removes all filters; false while there is none. */
 export function FilterBar(o: {

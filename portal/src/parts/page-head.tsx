@@ -1,5 +1,6 @@
 import { Box, Group, Text, Title } from '@mantine/core';
-import { type ReactNode, useEffect } from 'react';
+import { useDocumentTitle } from '@mantine/hooks';
+import type { ReactNode } from 'react';
 
 /** The heading of a page, one sentence about it, and its actions. Also sets the title of the tab. */
 export function PageHead(o: {
@@ -7,9 +8,7 @@ export function PageHead(o: {
   readonly about?: ReactNode;
   readonly actions?: ReactNode;
 }) {
-  useEffect(() => {
-    document.title = `${o.title} · Returns portal`;
-  }, [o.title]);
+  useDocumentTitle(`${o.title} · Returns portal`);
   return (
     <Group justify="space-between" align="flex-start" gap="md" mb="lg">
       <Box maw={760} miw={0} flex="1 1 18rem">

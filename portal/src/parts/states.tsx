@@ -27,18 +27,11 @@ export function EmptyState(o: {
 }
 
 /** Why something could not be loaded, and a button that tries again. */
-export function ErrorState(o: { readonly error: unknown; readonly retry?: () => void }) {
+export function ErrorState(o: { readonly error: unknown; readonly retry: () => void }) {
   const { title, text } = explain(o.error);
   return (
-    <Alert color="red" variant="light" title={title} role="alert">
-      <Stack gap="sm" align="flex-start">
-        <Text size="sm">{text}</Text>
-        {o.retry !== undefined && mayRepeat(o.error) && (
-          <Button size="xs" variant="default" onClick={o.retry}>
-            Try again
-          </Button>
-        )}
-      </Stack>
+    <Alert color="red" title={title} role="alert">
+      <Retry text={text} retry={mayRepeat(o.error) && o.retry} />
     </Alert>
   );
 }
@@ -47,13 +40,21 @@ export function ErrorState(o: { readonly error: unknown; readonly retry?: () => 
 function OldData(o: { readonly error: unknown; readonly retry: () => void }) {
   return (
     <Alert color="yellow" title="What you see may be out of date" role="status" mb="md">
-      <Stack gap="sm" align="flex-start">
-        <Text size="sm">It could not be loaded again. {explain(o.error).text}</Text>
-        <Button size="xs" variant="default" onClick={o.retry}>
+      <Retry text={`It could not be loaded again. ${explain(o.error).text}`} retry={o.retry} />
+    </Alert>
+  );
+}
+
+function Retry({ text, retry }: { readonly text: string; readonly retry: false | (() => void) }) {
+  return (
+    <Stack gap="sm" align="flex-start">
+      <Text size="sm">{text}</Text>
+      {retry && (
+        <Button size="xs" variant="default" onClick={retry}>
           Try again
         </Button>
-      </Stack>
-    </Alert>
+      )}
+    </Stack>
   );
 }
 
@@ -69,7 +70,7 @@ export function LoadingRows({ rows = 8 }: { readonly rows?: number }) {
   );
 }
 
-interface Loadable<T> {
+export interface Loadable<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly isPending: boolean;

@@ -1,5 +1,4 @@
 import { Badge, type MantineColor } from '@mantine/core';
-import { meaningOf } from '../state-meanings.ts';
 import { inWords } from '../words.ts';
 
 /** What a state means, in one word and one colour. The word alone carries the meaning. */
@@ -25,6 +24,7 @@ const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
   dropped: ['gray'],
   running: ['blue'],
   done: ['green'],
+  passed: ['green'],
   failed: ['red'],
   cancelled: ['gray'],
   // returns
@@ -56,4 +56,15 @@ export function Status({ state }: { readonly state: string }) {
       {text}
     </Badge>
   );
+}
+
+/** What states mean whose names do not say it. Apart from the other meanings, because every page loads these. */
+export const STATE_MEANINGS = {
+  review: 'Somebody must look at the return before it can be processed.',
+  held: 'Its webhook is inactive. It is sent when you activate the webhook within 30 days.',
+} as const;
+
+/** What a state means; undefined when its name says it. */
+function meaningOf(state: string): string | undefined {
+  return state === 'review' || state === 'held' ? STATE_MEANINGS[state] : undefined;
 }

@@ -9,6 +9,7 @@ const KINDS = {
   destination: 'the number of a destination',
   from: 'a date',
   to: 'a date',
+  mark: 'a mark of returns',
 };
 
 /** Says what to type, in place of a list. */

@@ -1,7 +1,15 @@
 import { CATEGORY_TEXT } from '../details/inspection.ts';
-import { isObject } from '../json-object.ts';
+import type { OperationId } from '../operation.ts';
+import { isObject } from '../validate/json-object.ts';
 import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import type { VersionChange } from './change.ts';
+
+/** The operations that return the details of a return. */
+const DETAILS: ReadonlySet<OperationId> = new Set([
+  'getReturnDetails',
+  'submitReturn',
+  'cancelReturn',
+]);
 
 /**
  * 2026-10: `condition.condition_category` of a line item became an object. In 2026-07 it is one word, in return
@@ -15,7 +23,7 @@ export const change202610: VersionChange = {
   topics: ['return'],
   response: (operation, body) => {
     if (operation === 'gradeItems' && Array.isArray(body)) return body.map(lineDown);
-    return operation === 'getReturnDetails' ? downgraded(body) : body;
+    return DETAILS.has(operation) ? downgraded(body) : body;
   },
   payload: downgraded,
   schemas: (components) => {

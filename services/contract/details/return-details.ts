@@ -9,8 +9,9 @@ import {
   ReturnTypeSchema,
   type Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amount, means } from '../resources/response-fields.ts';
-import { textOrNull, word, zero } from '../views/values.ts';
+import { parseId } from '../../platform/values/ids.ts';
+import { amount, means, nullableId, nullableText, time } from '../resources/response-fields.ts';
+import { idNumber, iso, textOrNull, word, zero } from '../views/values.ts';
 import {
   type CurrencyType,
   LABEL_STATUSES,
@@ -19,13 +20,155 @@ import {
   RETURN_STATES,
   RETURN_TYPES,
 } from '../vocabulary.ts';
-import { exchange, exchangeView } from './exchange.ts';
 import { inShopUnlessSelected, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { label, labelsView } from './label.ts';
-import { lineItem, lineItemView } from './line-item.ts';
-import { presentment, presentmentView } from './presentment.ts';
-import { providerRefund, providerRefundsView, refund, refundsView } from './refunds.ts';
-import { TOTALS } from './return-totals.ts';
+import { exchange, exchangeView, lineItem, lineItemView } from './line-item.ts';
+
+/** Refunds that processing made, in the two shapes of return details. */
+
+/** The fields that both lists of refunds have. */
+const refundFields = {
+  gateway: means(nullableText(), 'Payment gateway of the refund; null when unknown'),
+  provider: means(nullableText(), 'Commerce provider that made the refund'),
+  amount: means(amount(), 'Refunded amount, in `currency`'),
+  currency: means(nullableText(), 'Currency that the shopper paid in, an ISO 4217 code'),
+};
+
+const refund = z
+  .object({
+    gateway: refundFields.gateway,
+    amount: refundFields.amount,
+    currency: refundFields.currency,
+    provider_refund_id: means(
+      nullableText(),
+      'Identifier of the refund at the commerce provider, as text',
+    ),
+    provider: refundFields.provider,
+  })
+  .meta({ id: 'Refund' });
+
+const providerRefund = z
+  .object({
+    id: means(z.int(), 'Identifier of the refund in this service'),
+    return_id: means(z.int(), 'The return that was refunded'),
+    provider_refund_id: means(
+      nullableId(),
+      'Identifier of the refund at the commerce provider; null when it is not numeric',
+    ),
+    provider_created_at: means(time(), 'When the commerce provider made the refund'),
+    created_at: means(time(), 'When the refund was recorded here'),
+    updated_at: means(time(), 'When this record last changed'),
+  })
+  .meta({ id: 'ProviderRefund' });
+
+function refundsView(ret: Return): z.infer<typeof refund>[] {
+  return ret.refunds.map(({ gateway, provider, providerRefundId, money }) => ({
+    gateway: textOrNull(gateway),
+    amount: textOrNull(money?.value) ?? zero(ret.presentmentCurrency),
+    currency: textOrNull(money?.currency),
+    provider_refund_id: textOrNull(providerRefundId),
+    provider: textOrNull(provider),
+  }));
+}
+
+/** The list in which the provider's refund id is a number. An id that is not numeric counts as unknown. */
+function providerRefundsView(ret: Return): z.infer<typeof providerRefund>[] {
+  return ret.refunds.map((one) => ({
+    id: Number(one.id),
+    return_id: Number(ret.id),
+    provider_refund_id: idNumber(parseId(one.providerRefundId) ?? 0n),
+    provider_created_at: iso(one.providerCreatedAt),
+    created_at: iso(one.createdAt),
+    updated_at: iso(one.updatedAt),
+  }));
+}
+
+type TotalName = Exclude<keyof Totals, `$${string}`>;
+
+/** The stored totals in the currency in which the shopper paid (interface: Presentment object). */
+interface PresentmentSource {
+  readonly ret: Return;
+  readonly totals: Totals | undefined;
+  readonly none: string;
+}
+
+const breakdown = z.object(refundFields);
+const lineAmounts = z.object({
+  line_item_id: means(z.string(), 'Identifier of the line item, as text'),
+  price: means(amount(), 'Gross price of the whole quantity, before discount and tax'),
+  discount: means(amount(), 'Discount on the line item'),
+  tax: means(amount(), 'Tax of the line item'),
+});
+
+const stored = viewFields<PresentmentSource>();
+const storedTotal = (meaning: string, name: TotalName) =>
+  stored.amount(meaning, ({ totals }) => totals?.[name]);
+/** `refund + return_credit_total + handling_fee` is the value of the return (interface: Presentment object). */
+const PRESENTMENT = {
+  currency: stored.other(
+    'Currency that the shopper paid in, an ISO 4217 code: that of all amounts here',
+    z.string(),
+    ({ ret }) => ret.presentmentCurrency,
+  ),
+  return_product_total: storedTotal(
+    'Gross value of the line items, before discounts and taxes',
+    'returnProductTotal',
+  ),
+  return_discount_total: storedTotal('Discounts on the line items', 'returnDiscountTotal'),
+  return_tax_total: storedTotal('Taxes on the line items', 'returnTaxTotal'),
+  return_total: storedTotal(
+    'Net value of the line items: `return_product_total - return_discount_total + return_tax_total`',
+    'returnTotal',
+  ),
+  return_shipping_total: storedTotal(
+    'Shipping in the refund, its tax included',
+    'returnShippingTotal',
+  ),
+  return_shipping_tax_total: storedTotal('Tax part of that shipping', 'returnShippingTaxTotal'),
+  credit_shipping_total: storedTotal(
+    'Shipping that the shopper gets back as credit',
+    'creditShippingTotal',
+  ),
+  handling_fee: storedTotal('Fee that the merchant keeps', 'handlingFee'),
+  return_credit_total: storedTotal(
+    'Value that the shopper gets as credit instead of a refund',
+    'returnCreditTotal',
+  ),
+  gift_card: storedTotal('Value of the gift card; zero without one', 'giftCard'),
+  refund: storedTotal(
+    'Refund to the payment of the order: `return_total + return_shipping_total + credit_shipping_total - return_credit_total - handling_fee`',
+    'refund',
+  ),
+  refund_breakdown: stored.other(
+    'The refunds that processing made, oldest first; empty until then',
+    z.array(breakdown),
+    ({ ret }) =>
+      refundsView(ret).map(({ gateway, provider, amount: value, currency }) => ({
+        gateway,
+        provider,
+        amount: value,
+        currency,
+      })),
+  ),
+  line_items: stored.other(
+    'Amounts of each line item, in the order of `line_items` of the return',
+    z.array(lineAmounts),
+    ({ ret, none }) =>
+      ret.lineItems.map(({ lineItemId, presentmentAmounts: amounts }) => ({
+        line_item_id: lineItemId.toString(),
+        price: textOrNull(amounts?.price) ?? none,
+        discount: textOrNull(amounts?.discount) ?? none,
+        tax: textOrNull(amounts?.tax) ?? none,
+      })),
+  ),
+};
+
+const presentment = z.object(shapeOf(PRESENTMENT)).meta({ id: 'Presentment' });
+
+function presentmentView(ret: Return): ViewOf<typeof PRESENTMENT> {
+  const none = zero(ret.presentmentCurrency);
+  return viewOf(PRESENTMENT, { ret, totals: ret.presentmentTotals, none });
+}
 
 /**
  * The values that the fields of a return are read from. The totals are in the requested currency. `none` is zero as
@@ -47,6 +190,8 @@ const ofShopper = (text: string) =>
   `${text} of the shopper; null when unknown, or removed at the shopper's request`;
 
 const field = viewFields<DetailsSource>();
+const total = (meaning: string, name: TotalName) =>
+  field.amount(inShopUnlessSelected(meaning), ({ totals }) => totals?.[name]);
 
 /**
  * Return details (interface: Return details), in the newest form. Every key is always present. Without `currency_type`,
@@ -84,11 +229,9 @@ const DETAILS = {
     'Identifier of the order at the commerce provider; null when unknown',
     ({ ret }) => ret.order?.providerOrderId,
   ),
-  total: field.amount(
-    inShopUnlessSelected(
-      'Total cost of the return: `return_total + refund_shipping_total - handling_fee`',
-    ),
-    ({ totals }) => totals?.total,
+  total: total(
+    'Total cost of the return: `return_total + refund_shipping_total - handling_fee`',
+    'total',
   ),
   customer: field.text(
     ofShopper('The same as `customer_email`: e-mail address'),
@@ -112,10 +255,7 @@ const DETAILS = {
     z.string(),
     ({ ret }) => ret.currency,
   ),
-  exchange: field.amount(
-    inShopUnlessSelected('Value of the exchange, the same as `exchange_total`'),
-    ({ totals }) => totals?.exchangeTotal,
-  ),
+  exchange: total('Value of the exchange, the same as `exchange_total`', 'exchangeTotal'),
   exchange_order_name: field.other(
     'Names of the exchange orders that processing placed, oldest first',
     z.array(z.string()),
@@ -134,11 +274,9 @@ const DETAILS = {
     'Identifier of that order, or of the card, at its provider; null until it is issued',
     ({ ret }) => ret.giftCardOrder?.id,
   ),
-  gift_card: field.amount(
-    inShopUnlessSelected(
-      'Value of the gift card: `return_credit_total - exchange_credit_total`, zero without one',
-    ),
-    ({ totals }) => totals?.giftCard,
+  gift_card: total(
+    'Value of the gift card: `return_credit_total - exchange_credit_total`, zero without one',
+    'giftCard',
   ),
   gift_card_presentment: field.other(
     'The gift card in the currency in which it was issued; null until it is issued',
@@ -161,7 +299,47 @@ const DETAILS = {
     z.array(refund),
     ({ ret }) => refundsView(ret),
   ),
-  ...TOTALS,
+  return_product_total: total(
+    'Gross value of the line items, before discounts and taxes',
+    'returnProductTotal',
+  ),
+  return_discount_total: total('Discounts on the line items', 'returnDiscountTotal'),
+  return_tax_total: total('Taxes on the line items', 'returnTaxTotal'),
+  return_total: total(
+    'Net value of the line items: `return_product_total - return_discount_total + return_tax_total`',
+    'returnTotal',
+  ),
+  refund_shipping_total: total(
+    'Shipping in the refund, its tax included: the sum of `refund_shipping` of the line items',
+    'refundShippingTotal',
+  ),
+  refund_shipping_tax_total: total(
+    'Tax part of that shipping: the sum of `refund_shipping_tax` of the line items',
+    'refundShippingTaxTotal',
+  ),
+  return_credit_total: total(
+    'Value that the shopper gets as credit instead of a refund',
+    'returnCreditTotal',
+  ),
+  handling_fee: total('Fee that the merchant keeps', 'handlingFee'),
+  exchange_product_total: total(
+    'Gross value of the exchange items, before discounts and taxes',
+    'exchangeProductTotal',
+  ),
+  exchange_discount_total: total('Discounts on the exchange items', 'exchangeDiscountTotal'),
+  exchange_tax_total: total('Taxes on the exchange items', 'exchangeTaxTotal'),
+  exchange_total: total(
+    'Net value of the exchange: `exchange_product_total - exchange_discount_total + exchange_tax_total`',
+    'exchangeTotal',
+  ),
+  exchange_credit_total: total(
+    'Credit that pays for the exchange: the smaller of `return_credit_total` and `exchange_total`',
+    'exchangeCreditTotal',
+  ),
+  upsell: total(
+    'What the shopper pays on top for the exchange: `exchange_total - exchange_credit_total`',
+    'upsell',
+  ),
   line_items: field.other(
     'The returned line items, in the order of their submission',
     z.array(lineItem),
@@ -239,8 +417,17 @@ const DETAILS = {
 };
 
 export const returnDetailsFields = shapeOf(DETAILS);
-export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDetails' });
-export type ReturnDetails = ViewOf<typeof DETAILS>;
+/** Payloads do not have the last field. */
+export const returnDetails = z
+  .object({
+    ...returnDetailsFields,
+    policy_version: means(
+      z.int().optional(),
+      'Version of the policy that judged the return; absent when none did',
+    ),
+  })
+  .meta({ id: 'ReturnDetails' });
+type ReturnDetails = ViewOf<typeof DETAILS>;
 
 /**
  * Return details in the newest form.
@@ -263,4 +450,16 @@ export function returnDetailsView(ret: Return, currencyType?: CurrencyType): Ret
     refund: textOrNull(totalsIn(refundBasis)?.refund) ?? zeroIn(refundBasis),
     newest: ret.labels.at(-1),
   });
+}
+
+/** Return details as responses have them: {@link returnDetailsView} with the version of the policy. */
+export function returnDetailsResponse(
+  ret: Return,
+  currencyType?: CurrencyType,
+): z.infer<typeof returnDetails> {
+  const { policyVersion: version } = ret;
+  return {
+    ...returnDetailsView(ret, currencyType),
+    ...(version !== undefined && { policy_version: Number(version) }),
+  };
 }

@@ -1,12 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { OPERATIONS } from '../operations.ts';
-import { validateBody } from '../validate.ts';
-import { EXAMPLES } from './examples.ts';
-import { INSPECTION_EXAMPLES } from './inspections.ts';
-import { LOGISTICS_EXAMPLES } from './logistics.ts';
-import { RETURN_EXAMPLES } from './returns.ts';
-import { REPLAY_EXAMPLES } from './webhook-replays.ts';
-import { WEBHOOK_EXAMPLES } from './webhooks.ts';
+import { validateBody } from '../validate/validate.ts';
+import { EXAMPLES, INSPECTION_EXAMPLES, LOGISTICS_EXAMPLES, RETURN_EXAMPLES } from './examples.ts';
+import { REPLAY_EXAMPLES, WEBHOOK_EXAMPLES } from './webhooks.ts';
 
 const details = RETURN_EXAMPLES.getReturnDetails.response;
 

@@ -80,6 +80,9 @@ const OF_OPERATIONS: HeaderMap = {
   [PAYLOAD_VERSION_HEADER]: required(
     text("The API version that shapes the payloads of later events: the shop's", '2026-10'),
   ),
+  Location: required(
+    text('Path of the details of the return', '/api/2026-10/warehouse/return/details?return_id=1'),
+  ),
 };
 
 /** The header components of a document. */

@@ -1,6 +1,7 @@
-import { MAX_ID } from '../../platform/ids.ts';
+import { MAX_ID } from '../../platform/values/ids.ts';
 import {
   CURSOR_MAX,
+  EMAIL_MAX,
   IDEMPOTENCY_KEY_MAX,
   PAGE_DEFAULT,
   PAGE_MAX,
@@ -9,7 +10,7 @@ import {
 } from '../limits.ts';
 import type { Operation, OperationId } from '../operation.ts';
 import { ownBound } from '../resources/fields.ts';
-import { ARCHIVED_FILTERS, RETURN_SORTS } from '../resources/returns-query.ts';
+import { ARCHIVED_FILTERS, RETURN_SORTS } from '../resources/return-list.ts';
 import {
   CURRENCY_TYPES,
   DELIVERY_STATES,
@@ -31,14 +32,28 @@ const WITHOUT_KEY = {
   content: 'the content of the request is its key',
   header: 'every request counts',
   state: 'the state of the object decides what a repeat does',
+  required: 'it is rejected (422)',
 } as const;
 
+const KEY_SCHEMA = { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX, ...ownBound };
+
 function idempotencyKey(keyed: NonNullable<Operation['keyed']>): object {
+  if (keyed === 'required') {
+    const description =
+      "Required: any text of the caller's choice, such as a UUID, with or without double quotes. A repeat with the same key and content changes nothing more, and returns the first result with the status 200. With other content it is rejected (409)";
+    return {
+      name: 'Idempotency-Key',
+      in: 'header',
+      required: true,
+      description,
+      schema: KEY_SCHEMA,
+    };
+  }
   return {
     name: 'Idempotency-Key',
     in: 'header',
     description: `Any text of the caller's choice, such as a UUID, with or without double quotes (draft-ietf-httpapi-idempotency-key-header). A repeat with the same key and content changes nothing more and returns the first result as it is now, for at least 24 hours. With other content it is rejected (422). Without the header, ${WITHOUT_KEY[keyed]}`,
-    schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX, ...ownBound },
+    schema: KEY_SCHEMA,
   };
 }
 const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
@@ -105,6 +120,28 @@ const DETAILS_QUERY = [
     description:
       'The currency of all amounts. When absent, `refund` is in the currency that the shopper paid in, the other amounts in the shop currency',
     schema: { type: 'string', enum: [...CURRENCY_TYPES] },
+  },
+];
+
+const ELIGIBILITY_QUERY = [
+  {
+    name: 'order_name',
+    in: 'query',
+    description:
+      'The order name at the commerce platform. Exactly one of order_name and provider_order_id selects the order',
+    schema: { type: 'string', minLength: 1, maxLength: SHORT_TEXT_MAX, ...ownBound },
+  },
+  {
+    name: 'provider_order_id',
+    in: 'query',
+    description: "The order's id at the commerce platform",
+    schema: idSchema,
+  },
+  {
+    name: 'email',
+    in: 'query',
+    description: 'If present, the order must have this e-mail address, in any case of letters',
+    schema: { type: 'string', minLength: 1, maxLength: EMAIL_MAX, ...ownBound },
   },
 ];
 
@@ -221,9 +258,32 @@ const RETURNS_QUERY = [
   ...pageOf('returns'),
 ];
 
+const exactly = (name: string, description: string) => ({
+  name,
+  in: 'query',
+  description,
+  schema: { type: 'string', minLength: 1, maxLength: SHORT_TEXT_MAX, ...ownBound },
+});
+const EXPECTED_QUERY = [
+  {
+    name: 'destination_id',
+    in: 'query',
+    description: 'Goods that go to this destination',
+    schema: idSchema,
+  },
+  exactly('tracking_number', 'Goods of the return that has a label with this tracking number'),
+  exactly('order_name', 'Goods of the order with this name'),
+  exactly('sku', 'Goods with this SKU'),
+  timeFilter('updated_since', 'Returns whose details last changed at or after this time'),
+  ...pageOf('line items'),
+];
+
 const QUERIES: Readonly<Partial<Record<OperationId, readonly object[]>>> = {
   getReturnDetails: DETAILS_QUERY,
+  getEligibility: ELIGIBILITY_QUERY,
   listDeliveries: DELIVERIES_QUERY,
   listReplays: REPLAYS_QUERY,
   listReturns: RETURNS_QUERY,
+  getReturnTimeline: pageOf('entries'),
+  listExpected: EXPECTED_QUERY,
 };

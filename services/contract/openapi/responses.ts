@@ -1,16 +1,60 @@
 import { z } from 'zod';
 import type { ZodOpenApiResponseObject } from 'zod-openapi';
-import { PROBLEM_MEDIA_TYPE, problemDocument } from '../changes/unstable.ts';
+import { PROBLEM_MEDIA_TYPE, problemDocument } from '../changes/change.ts';
 import { NOT_FOUND, type PublicError } from '../errors.ts';
 import type { NamedValue } from '../examples/example.ts';
 import { EXAMPLES } from '../examples/examples.ts';
+import { BODY_BYTES_MAX, DISPOSITIONS_BODY_BYTES_MAX } from '../limits.ts';
 import type { Operation } from '../operation.ts';
+import * as errors from '../public-errors.ts';
 import * as shapes from '../resources/errors.ts';
 import { shapeResponse } from '../shape.ts';
+import { validateBody, validateQuery } from '../validate/validate.ts';
 import { UNSTABLE } from '../versions.ts';
-import { COMMON_ERRORS, errorsOf } from './error-examples.ts';
-import { exampleKeys } from './example-keys.ts';
 import { headerReferences } from './headers.ts';
+
+// The errors in the examples of the OpenAPI documents. Each is an error that the service really returns.
+
+const REQUEST_ID = '5f0c2a9e-8f6d-4b7e-9c61-2d1f7a3b4c5d';
+const RETRY_AFTER_S = 5;
+
+/** The errors that are the same in all operations, by their status. */
+const COMMON_ERRORS: Readonly<Record<number, readonly PublicError[]>> = {
+  400: [errors.badBody('The body must be JSON.')],
+  401: [errors.unauthorized()],
+  403: [errors.forbidden()],
+  413: [errors.tooLarge(BODY_BYTES_MAX), errors.tooLarge(DISPOSITIONS_BODY_BYTES_MAX)],
+  415: [errors.unsupportedMediaType('The body must be sent as application/json.')],
+  429: [errors.rateLimited(RETRY_AFTER_S)],
+  500: [errors.internalError(REQUEST_ID)],
+  503: [errors.unavailable()],
+};
+
+/** The errors of an operation with this status. @throws Error when the operation has no example of one. */
+function errorsOf(operation: Operation, status: number): readonly PublicError[] {
+  const { conflict, rejected } = EXAMPLES[operation.id];
+  const found: Readonly<Record<number, readonly (PublicError | undefined)[]>> = {
+    404: [operation.notFound],
+    409: [conflict],
+    422: [validationError(operation), rejected],
+  };
+  const known = (found[status] ?? []).filter((error) => error !== undefined);
+  if (known.length === 0) throw new Error(`${operation.id} has no example of ${status}`);
+  return known;
+}
+
+/** The error that validation returns for the invalid body or query in the examples. */
+function validationError({ id }: Operation): PublicError | undefined {
+  const { invalid } = EXAMPLES[id];
+  if (invalid === undefined) return undefined;
+  const result =
+    typeof invalid === 'string'
+      ? validateQuery(id, '', new URLSearchParams(invalid))
+      : validateBody(id, '', invalid);
+  if (result.ok || ('notFound' in result && result.notFound))
+    throw new Error(`the invalid example of ${id} is valid`);
+  return errors.invalid(result.message, result.fields);
+}
 
 const PHRASES: Readonly<Record<number, string>> = {
   200: 'Done',
@@ -28,6 +72,8 @@ const PHRASES: Readonly<Record<number, string>> = {
   500: 'Unexpected error; the message has the request id',
   503: 'A part of the service is temporarily unavailable',
 };
+
+const REPEATED = 'An earlier request with the same `Idempotency-Key` and content had this result';
 
 /** The names of the error responses that operations share. */
 const SHARED: Readonly<Record<number, string>> = {
@@ -56,7 +102,9 @@ const NOT_FOUND_NAMES: Readonly<Record<keyof typeof NOT_FOUND, string>> = {
   destination: 'DestinationNotFound',
   returnDetails: 'SelectedReturnNotFound',
   return: 'ReturnNotFound',
+  arrivedReturn: 'ArrivedReturnNotFound',
   label: 'LabelNotFound',
+  order: 'OrderNotFound',
   cart: 'CartNotFound',
   processReturn: 'ReturnToProcessNotFound',
 };
@@ -91,7 +139,10 @@ export function responsesOf(operation: Operation, version: string): Record<strin
     ...Object.keys(operation.errors).map(Number),
   ]);
   const errors = [...statuses].map((code) => [code, errorOf(operation, code, unstable)]);
-  return Object.fromEntries([[status, success(operation, version)], ...errors]);
+  const done = success(operation, version);
+  const repeated =
+    operation.keyed === 'required' ? [[200, { ...done, description: REPEATED }]] : [];
+  return Object.fromEntries([[status, done], ...repeated, ...errors]);
 }
 
 function errorOf(operation: Operation, status: number, unstable: boolean): object {
@@ -164,4 +215,10 @@ function described(
     headers: headerReferences(status, unstable),
     ...(content ? { content } : {}),
   };
+}
+
+/** The keys of a media type that hold its examples: `example` for one, `examples` for several. */
+export function exampleKeys(one: unknown, several?: Readonly<Record<string, NamedValue>>): object {
+  if (several) return { examples: several };
+  return one === undefined ? {} : { example: one };
 }

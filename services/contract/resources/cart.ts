@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { isBase64 } from '../../platform/text.ts';
-import { isInteger, type NumberText, numberOf } from '../exact-json.ts';
+import { isBase64 } from '../../platform/values/text.ts';
 import { CART_ENTRIES_MAX } from '../limits.ts';
+import { isInteger, type NumberText, numberOf } from '../validate/exact-json.ts';
 import { ownBound, textError, typed } from './fields.ts';
 import { means } from './response-fields.ts';
 

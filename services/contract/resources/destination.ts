@@ -20,7 +20,7 @@ const PARTS = {
   zip: 'Postal code',
 } as const;
 
-const addressBody = z
+export const addressBody = z
   .object(
     {
       name: part(PARTS.name),

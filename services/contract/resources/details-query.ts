@@ -1,5 +1,5 @@
-import { ID_RULE, parseId } from '../../platform/ids.ts';
-import { characters } from '../../platform/text.ts';
+import { ID_RULE, parseId } from '../../platform/values/ids.ts';
+import { characters } from '../../platform/values/text.ts';
 import { SHORT_TEXT_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
 import { InvalidParameter, parametersIn, type QueryResult, readQuery } from './query.ts';

@@ -10,6 +10,7 @@ export const EFFECT_KINDS = [
   'restock',
   'order_cancel',
 ] as const;
+export const UPSELL_PAYMENTS = ['invoice', 'prepaid'] as const;
 export const EFFECT_STATES = ['planned', 'unknown', 'made'] as const;
 
 const effect = z
@@ -36,6 +37,14 @@ const effect = z
     }),
     problem: nullableText().meta({
       description: 'Why the newest request did not succeed, for people; null when it did',
+    }),
+    due: nullableText().meta({
+      description:
+        'What the shopper is asked to pay of the `amount` of an exchange order, as decimal text in `currency`; null for the other kinds',
+    }),
+    upsell_payment: z.enum(UPSELL_PAYMENTS).nullable().meta({
+      description:
+        'How the shopper pays for an exchange order what the returned goods do not. `invoice`: the commerce provider asks for `due`. `prepaid`: paid before, so nothing is due. Null when the goods pay all of it, and for the other kinds',
     }),
   })
   .meta({ id: 'ReturnEffect' });

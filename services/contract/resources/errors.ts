@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { INELIGIBILITY_CODES } from '../vocabulary.ts';
 import { means } from './response-fields.ts';
 
 /** The shapes of error bodies in released versions (interface: Errors). */
@@ -44,6 +45,36 @@ export const webhookRefused = z
 export const notReplayable = z
   .object({ errors: inside({ code: code('DELIVERY_NOT_REPLAYABLE'), message }) })
   .meta({ id: 'DeliveryNotReplayable' });
+
+export const notCancellable = z
+  .object({ errors: inside({ code: code('NOT_CANCELLABLE'), message }) })
+  .meta({ id: 'ReturnNotCancellable' });
+
+export const notEligible = z
+  .object({
+    errors: inside({
+      code: code('NOT_ELIGIBLE'),
+      message,
+      lines: means(
+        z.array(
+          z.object({
+            provider_line_item_id: means(z.int(), 'The order line'),
+            code: means(z.enum(INELIGIBILITY_CODES), 'Why it cannot be returned'),
+          }),
+        ),
+        'The refused lines',
+      ),
+    }),
+  })
+  .meta({ id: 'NotEligible' });
+
+export const noOrderLookUp = z
+  .object({ errors: inside({ code: code('NO_ORDER_LOOKUP'), message }) })
+  .meta({ id: 'NoOrderLookup' });
+
+export const keyReused = z
+  .object({ errors: inside({ code: code('IDEMPOTENCY_KEY_REUSED'), message }) })
+  .meta({ id: 'IdempotencyKeyReused' });
 
 export const destinationNotFound = z
   .object({ code: code('NOT_FOUND'), message })

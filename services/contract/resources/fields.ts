@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { blank, cleanText, fits } from '../../platform/text.ts';
+import { blank, cleanText, fits } from '../../platform/values/text.ts';
 import { parseTime } from '../time.ts';
 
 /**
@@ -53,6 +53,14 @@ export function id() {
     .min(1, { error })
     .max(Number.MAX_SAFE_INTEGER, { error })
     .meta({ description: 'Identifier' });
+}
+
+const UNITS_MAX = 1_000_000;
+
+/** A number of units of a line item. */
+export function units(min: 0 | 1) {
+  const error = typed(`an integer from ${min} to ${UNITS_MAX}`);
+  return z.int({ error }).min(min, { error }).max(UNITS_MAX, { error }).meta(ownBound);
 }
 
 /** A time in the body. The parsed value is a `Date`. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { blank } from '../../platform/text.ts';
+import { blank } from '../../platform/values/text.ts';
 import { FRAUD_COMMENT_MAX } from '../limits.ts';
 import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 import { choice, text } from './fields.ts';

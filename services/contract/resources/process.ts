@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type NumberText, numberOf } from '../exact-json.ts';
 import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../limits.ts';
+import { type NumberText, numberOf } from '../validate/exact-json.ts';
 import { PROCESS_REFUSALS } from '../vocabulary.ts';
 import { inside } from './errors.ts';
 import { ownBound, textError } from './fields.ts';

@@ -1,4 +1,4 @@
-import { characters } from '../../platform/text.ts';
+import { characters } from '../../platform/values/text.ts';
 import { CURSOR_MAX, PAGE_DEFAULT, PAGE_MAX } from '../limits.ts';
 import { isOnNoDay, NO_DAY_RULE, parseTime } from '../time.ts';
 import { textError } from './fields.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { URL_MAX } from '../../platform/text.ts';
+import { parseId } from '../../platform/values/ids.ts';
+import { URL_MAX } from '../../platform/values/text.ts';
 import {
   DELIVERY_STATES,
   REPLAY_KINDS,
@@ -9,6 +10,7 @@ import {
   UNREPLAYABLE_REASONS,
 } from '../vocabulary.ts';
 import { choice, dateTime, id, ownBound, text, typed } from './fields.ts';
+import { InvalidParameter, type Page, parametersIn, type QueryResult, readQuery } from './query.ts';
 import { id as jobId, means, nullableId, nullableText, time } from './response-fields.ts';
 
 /** Replays by filter and backfills, as jobs: an addition to the interface. */
@@ -166,3 +168,25 @@ export const replayPage = z
       .meta({ description: '`cursor` of the next page; null on the last' }),
   })
   .meta({ id: 'WebhookReplayPage' });
+
+/** Selects replays and backfills, and a page of them. */
+export interface ReplaysQuery extends Page {
+  /** Id of a webhook; 0 selects the jobs of all webhooks. */
+  readonly webhookId: bigint;
+}
+
+/** The parameters of the query. */
+export const REPLAYS_PARAMETERS = ['webhook_id', 'limit', 'cursor'] as const;
+
+/** Parses the query of a list of replays. Each known parameter may occur once, and must not be empty. */
+export function readReplaysQuery(query: URLSearchParams): QueryResult<ReplaysQuery> {
+  return readQuery(() => {
+    const parameters = parametersIn(query, REPLAYS_PARAMETERS);
+    const id = parameters.text('webhook_id');
+    const webhookId = id === undefined ? 0n : parseId(id);
+    if (webhookId === undefined) {
+      throw new InvalidParameter('webhook_id', 'must be the id of a webhook');
+    }
+    return { webhookId, ...parameters.page() };
+  });
+}

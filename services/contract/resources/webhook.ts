@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SECRET_OVERLAP_HOURS_DEFAULT, SECRET_OVERLAP_HOURS_MAX } from '../limits.ts';
 import {
   TOPICS,
   TRIGGERS,
@@ -6,7 +7,7 @@ import {
   WEBHOOK_STATUSES,
   WEBHOOK_WARNINGS,
 } from '../vocabulary.ts';
-import { choice, requiredText } from './fields.ts';
+import { choice, ownBound, requiredText, typed } from './fields.ts';
 import { id, means, nullableText, requiredTime, time } from './response-fields.ts';
 
 /**
@@ -119,3 +120,81 @@ export const createdWebhook = z
 export type CreatedWebhook = z.infer<typeof createdWebhook>;
 
 export const webhookList = z.array(webhook).meta({ description: 'Id ascending' });
+
+/** Signing secrets of a webhook: an addition to the interface. */
+
+const OVERLAP_RULE = `must be a whole number from 0 to ${SECRET_OVERLAP_HOURS_MAX}`;
+
+/** How long earlier secrets continue to sign after a rotation. */
+export function overlapHours() {
+  return z
+    .int({ error: typed(OVERLAP_RULE.replace('must be ', '')) })
+    .min(0, { error: OVERLAP_RULE })
+    .max(SECRET_OVERLAP_HOURS_MAX, { error: OVERLAP_RULE });
+}
+
+export const rotateSecretBody = z
+  .object({
+    overlap_hours: overlapHours()
+      .meta(ownBound)
+      .nullish()
+      .meta({
+        description: `How long the earlier secrets still sign. ${SECRET_OVERLAP_HOURS_DEFAULT} when absent; 0 ends them immediately`,
+      }),
+  })
+  .meta({ id: 'RotateSecretBody' });
+export type RotateSecretBody = z.infer<typeof rotateSecretBody>;
+
+export const webhookSecret = z
+  .object({
+    secret: z.string().meta({
+      description: 'Signing secret (Standard Webhooks): `whsec_` and Base64',
+    }),
+    created_at: z
+      .string()
+      .meta({ format: 'date-time', description: 'When it was made, YYYY-MM-DDThh:mm:ss+00:00' }),
+    expires_at: time().meta({ description: 'When it stops signing; null for the newest' }),
+  })
+  .meta({ id: 'WebhookSecret' });
+export type WebhookSecretObject = z.infer<typeof webhookSecret>;
+
+export const webhookSecrets = z
+  .object({
+    secrets: z
+      .array(webhookSecret)
+      .meta({ description: 'Those that sign deliveries now, newest first' }),
+  })
+  .meta({ id: 'WebhookSecrets' });
+
+/**
+ * Body of a test event: an addition to the interface. The webhooks service checks whether the topic delivers the
+ * trigger.
+ */
+export const webhookTestBody = z
+  .object({
+    trigger: choice(TRIGGERS).nullish().meta({
+      description:
+        "The event to send: any trigger that the webhook's topic delivers; the webhook's own when absent",
+    }),
+  })
+  .meta({ id: 'WebhookTestBody' });
+export type WebhookTestBody = z.infer<typeof webhookTestBody>;
+
+/** The result of a retry of a webhook's waiting deliveries: an addition to the interface. */
+export const webhookRetry = z
+  .object({
+    deliveries: means(
+      z.int().min(0),
+      'Number of deliveries whose next attempt was moved to now, up to 100,000. Those that were due already, or are being sent, are not among them',
+    ),
+    more: means(
+      z.boolean(),
+      'Whether more may wait for a later attempt. Then call again with another `Idempotency-Key`',
+    ),
+    waiting: means(
+      z.int().min(0),
+      'Number of deliveries of the webhook that are not delivered yet, after the call: these are sent now. At most 1,000 are counted',
+    ),
+  })
+  .meta({ id: 'WebhookRetry' });
+export type WebhookRetryObject = z.infer<typeof webhookRetry>;

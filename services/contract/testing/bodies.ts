@@ -1,7 +1,5 @@
 import type { OperationId } from '../operation.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { ACCEPTED_GIFT_CARDS, REFUSED_GIFT_CARDS } from './gift-card-bodies.ts';
-import { ACCEPTED_REPLAYS, REFUSED_REPLAYS } from './replay-bodies.ts';
 
 const WEBHOOK = { topic: 'return', trigger: 'return.closed', url: 'https://example.com/hook' };
 const MAX = Number.MAX_SAFE_INTEGER;
@@ -20,10 +18,19 @@ const LABEL = {
 };
 const CARRIER_UPDATE = { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' };
 const BOX = '\u{1f4e6}';
+const CARD = { order_id: 7, amount: '8.00', currency: 'GBP' };
+const FROM = { from: '2026-11-20T10:00:00Z' };
+const BACKFILL = { kind: 'backfill', webhook_id: 1 };
+const TO = { to: '2026-11-21T00:00:00+01:00' };
 /** An assessment of one line. */
 export const item = (fields: object) => ({ items: [{ line_item_id: 1, ...fields }] });
 /** A grading of one line. */
 const grading = (fields: object) => item({ category: 'grade_b', ...fields });
+/** The arrival of two units of one line item. */
+const arrivalOf = (fields: object) => ({
+  return_id: 1,
+  items: [{ line_item_id: 1, quantity: 2, ...fields }],
+});
 const repeated = <T>(count: number, make: (index: number) => T) =>
   Array.from({ length: count }, (_, index) => make(index));
 
@@ -45,7 +52,26 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['rotateWebhookSecret', 'no overlap', { overlap_hours: 0 }],
   ['rotateWebhookSecret', 'the longest overlap', { overlap_hours: 168 }],
   ['rotateWebhookSecret', 'nulls', { overlap_hours: null }],
-  ...ACCEPTED_REPLAYS,
+  ['previewReplay', 'only a time', FROM],
+  ['startReplay', 'nulls', { ...FROM, kind: null, webhook_id: null, url: null, states: null }],
+  [
+    'startReplay',
+    'every field',
+    {
+      ...FROM,
+      ...TO,
+      kind: 'replay',
+      webhook_id: 1,
+      url: 'https://a.example/',
+      topic: 'return',
+      trigger: 'return.closed',
+      states: ['exhausted'],
+      return_id: 1,
+    },
+  ],
+  ['startReplay', 'no states', { ...FROM, states: [] }],
+  ['startReplay', 'a backfill', BACKFILL],
+  ['previewReplay', 'a backfill of a time', { ...BACKFILL, ...FROM, ...TO, url: null }],
   ['assessDispositions', 'only a line', item({})],
   ['assessDispositions', 'unknown fields', item({ colour: 'red' })],
   ['assessDispositions', 'nulls', item({ note: null, return_processor: null, images: null })],
@@ -74,6 +100,22 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['createFraudReport', 'a category without a comment', { category: 'item-is-worn' }],
   ['createFraudReport', 'other with a comment', { category: 'other', comment: 'odd' }],
   ['createFraudReport', 'a full comment', { comment: BOX.repeat(512) }],
+  ['recordArrival', 'units of a line item', arrivalOf({})],
+  ['recordArrival', 'nulls', { ...arrivalOf({}), arrived_at: null, unexpected: null }],
+  [
+    'recordArrival',
+    'only unexpected goods of an order',
+    { order_name: '#1001', items: [], unexpected: [{ quantity: 1 }] },
+  ],
+  [
+    'recordArrival',
+    'as much as it may have',
+    {
+      tracking_number: 'T-1',
+      items: repeated(250, (n) => ({ line_item_id: n + 1, quantity: 1_000_000 })),
+      unexpected: repeated(250, () => ({ quantity: 1, note: BOX.repeat(2_000), sku: null })),
+    },
+  ],
   ['recordLabel', 'only a carrier', { carrier: 'Evri' }],
   ['recordLabel', 'nulls', { ...LABEL, url: null, rate: null, line_item_ids: null }],
   ['recordLabel', 'a full label', { ...LABEL, line_item_ids: repeated(250, (n) => n + 1) }],
@@ -84,7 +126,12 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
     'a full tracking number',
     { ...CARRIER_UPDATE, tracking_number: BOX.repeat(191) },
   ],
-  ...ACCEPTED_GIFT_CARDS,
+  ['recordGiftCard', 'without a name', CARD],
+  ['recordGiftCard', 'nulls', { ...CARD, order_name: null, issued_at: null }],
+  ['recordGiftCard', 'a full name', { ...CARD, order_name: '\u{1f4e6}'.repeat(191) }],
+  ['cancelReturn', 'an empty body', {}],
+  ['cancelReturn', 'a null', { reason: null }],
+  ['cancelReturn', 'a full reason', { reason: BOX.repeat(4_000) }],
   ['processReturn', 'an empty body', {}],
   ['processReturn', 'flat values', { a: 'x', b: 1.5, c: true, d: null, '': '' }],
   ['processReturn', 'fifty keys', Object.fromEntries(repeated(50, (n) => [`k${n}`, n]))],
@@ -112,7 +159,31 @@ export const REFUSED: readonly [OperationId, object, string][] = [
   ['rotateWebhookSecret', { overlap_hours: 169 }, `overlap_hours ${OVERLAP_RULE}`],
   ['rotateWebhookSecret', { overlap_hours: 0.5 }, `overlap_hours ${OVERLAP_RULE}`],
   ['rotateWebhookSecret', { overlap_hours: '24' }, `overlap_hours ${OVERLAP_RULE}`],
-  ...REFUSED_REPLAYS,
+  ['startReplay', {}, 'from is required when kind is replay.'],
+  ['previewReplay', { from: null }, 'from is required when kind is replay.'],
+  ['startReplay', { ...FROM, kind: 'again' }, 'kind must be one of replay, backfill.'],
+  ['startReplay', { from: 'yesterday' }, `from ${TIME_RULE}`],
+  ['startReplay', { ...FROM, to: FROM.from }, 'to must be after from.'],
+  ['startReplay', { ...FROM, webhook_id: 0 }, `webhook_id ${ID_RULE}`],
+  ['startReplay', { ...FROM, states: 'exhausted' }, 'states must be a list.'],
+  [
+    'startReplay',
+    { ...FROM, states: ['lost'] },
+    'states[0] must be one of waiting, held, delivered, exhausted, expired, dropped.',
+  ],
+  [
+    'startReplay',
+    { ...FROM, states: Array(7).fill('held') },
+    'states must have at most 6 entries.',
+  ],
+  ['startReplay', { ...FROM, url: 'x'.repeat(2_049) }, 'url must be at most 2048 characters.'],
+  ['startReplay', { kind: 'backfill' }, 'webhook_id is required when kind is backfill.'],
+  ['startReplay', { ...BACKFILL, states: [] }, 'states must be absent when kind is backfill.'],
+  [
+    'previewReplay',
+    { ...BACKFILL, return_id: 1 },
+    'return_id must be absent when kind is backfill.',
+  ],
   ['assessDispositions', {}, 'items is required.'],
   ['assessDispositions', { items: null }, 'items is required.'],
   ['assessDispositions', { items: {} }, 'items must be a list.'],
@@ -196,6 +267,48 @@ export const REFUSED: readonly [OperationId, object, string][] = [
     'items[0].description must be at most 65535 characters.',
   ],
   ['gradeItems', grading({ note: 'a\0' }), `items[0].note ${CHARACTERS}`],
+  ['recordArrival', { items: [{}] }, 'items[0].line_item_id is required.'],
+  [
+    'recordArrival',
+    { unexpected: [{ quantity: 1 }] },
+    'return_id is required, or tracking_number, or order_name.',
+  ],
+  [
+    'recordArrival',
+    { ...arrivalOf({}), order_name: '#1001' },
+    'order_name must be absent beside return_id.',
+  ],
+  ['recordArrival', { return_id: 1 }, 'items must have at least 1 entry, or unexpected must.'],
+  [
+    'recordArrival',
+    arrivalOf({ quantity: 0 }),
+    'items[0].quantity must be an integer from 1 to 1000000.',
+  ],
+  [
+    'recordArrival',
+    arrivalOf({ damaged_quantity: 3 }),
+    'items[0].damaged_quantity must not exceed quantity, which includes it.',
+  ],
+  [
+    'recordArrival',
+    { return_id: 1, items: repeated(2, () => ({ line_item_id: 1, quantity: 1 })) },
+    'items[1].line_item_id must not name a line item twice.',
+  ],
+  [
+    'recordArrival',
+    { return_id: 1, unexpected: repeated(251, () => ({ quantity: 1 })) },
+    'unexpected must have at most 250 entries.',
+  ],
+  [
+    'recordArrival',
+    arrivalOf({ note: 'x'.repeat(2_001) }),
+    'items[0].note must be at most 2000 characters.',
+  ],
+  [
+    'assessDispositions',
+    item({ quantity: 0 }),
+    'items[0].quantity must be an integer from 1 to 1000000.',
+  ],
   ['updateDestination', {}, 'name is required.'],
   ['updateDestination', { name: '  ' }, 'name is required.'],
   ['updateDestination', { name: null }, 'name is required.'],
@@ -256,7 +369,21 @@ export const REFUSED: readonly [OperationId, object, string][] = [
   ['updateLabel', { status: 'new' }, 'occurred_at is required.'],
   ['updateLabel', { ...CARRIER_UPDATE, occurred_at: 'now' }, `occurred_at ${TIME_RULE}`],
   ['updateLabel', { ...CARRIER_UPDATE, tracking_number: 'a\0' }, `tracking_number ${CHARACTERS}`],
-  ...REFUSED_GIFT_CARDS,
+  ['recordGiftCard', {}, 'order_id is required.'],
+  ['recordGiftCard', { ...CARD, order_id: '7' }, `order_id ${ID_RULE}`],
+  ['recordGiftCard', { ...CARD, amount: 8 }, `amount ${DECIMAL}`],
+  ['recordGiftCard', { ...CARD, amount: '-8' }, `amount ${DECIMAL}`],
+  ['recordGiftCard', { ...CARD, currency: ' ' }, 'currency is required.'],
+  ['recordGiftCard', { ...CARD, currency: 'POUNDS' }, 'currency must be at most 3 characters.'],
+  [
+    'recordGiftCard',
+    { ...CARD, order_name: 'x'.repeat(192) },
+    'order_name must be at most 191 characters.',
+  ],
+  ['recordGiftCard', { ...CARD, issued_at: 'today' }, `issued_at ${TIME_RULE}`],
+  ['cancelReturn', { reason: 7 }, 'reason must be a string.'],
+  ['cancelReturn', { reason: 'a\0' }, `reason ${CHARACTERS}`],
+  ['cancelReturn', { reason: BOX.repeat(4_001) }, 'reason must be at most 4000 characters.'],
   ['processReturn', { a: {} }, 'a must be a string, a number, true, false or null.'],
   ['processReturn', { a: [] }, 'a must be a string, a number, true, false or null.'],
   [

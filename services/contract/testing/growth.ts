@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isObject, type JsonObject } from '../json-object.ts';
+import { isObject, type JsonObject } from '../validate/json-object.ts';
 
 /**
  * Finds breaking changes of a released OpenAPI document (interface: Versioning, rules 6 and 7). Keys and list entries

@@ -1,6 +1,5 @@
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { TOPIC_SHAPES } from './topics.ts';
-import { TRIGGER_TEXTS } from './trigger-texts.ts';
+import { TOPIC_SHAPES, TRIGGER_TEXTS } from './topics.ts';
 
 const TOPIC_HEAD = '| Topic | Triggers | Body, besides `topic` and `trigger` |';
 const TRIGGER_HEAD = '| Trigger | Sent when |';

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { returnDetailsView } from '../details/return-details.ts';
-import { payloadSchema } from '../openapi/payload-section.ts';
+import { payloadSchema } from '../openapi/document.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../vocabulary.ts';
 import { delivers, payloadOf } from './topics.ts';

@@ -1,12 +1,15 @@
 import { z } from 'zod';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import {
+  type LabelRequest,
   LabelStatusSchema,
   type Return,
   ReturnStateSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { returnDetailsFields, returnDetailsView } from '../details/return-details.ts';
+import { destinationAddress } from '../resources/destination.ts';
 import { means, nullableId, nullableText, time } from '../resources/response-fields.ts';
+import { addressView } from '../views/objects.ts';
 import { idNumber, iso, textOrNull, word } from '../views/values.ts';
 import {
   LABEL_STATUSES,
@@ -15,8 +18,119 @@ import {
   type Topic,
   type Trigger,
 } from '../vocabulary.ts';
-import { labelRequest } from './label-request.ts';
-import { known, order, orderOf, returnId, shopId, type TopicShape } from './topic.ts';
+
+/** A topic of webhooks: the events that it delivers, and the newest form of its payload. */
+interface TopicShape {
+  /** One sentence about the payload, for the portal and docs/delivery.md. */
+  readonly about: string;
+  readonly triggers: readonly Trigger[];
+  /** The fields of the payload, without `topic` and `trigger`. */
+  readonly schema: z.ZodRawShape;
+  /** Returns these fields for an event; undefined when the event lacks the data for them. */
+  build(event: Event, snapshot: Return | undefined): object | undefined;
+}
+
+const shopId = means(z.int(), 'The shop');
+const returnId = means(z.int(), 'The return');
+
+/** The fields about the order of a return. */
+const order = {
+  order_id: means(nullableId(), 'Identifier of the order in this service'),
+  provider_order_id: means(
+    nullableId(),
+    'Identifier of the order at the commerce provider; null when unknown',
+  ),
+};
+
+function orderOf(snapshot: Return | undefined): object {
+  return {
+    order_id: idNumber(snapshot?.order?.id ?? 0n),
+    provider_order_id: idNumber(snapshot?.order?.providerOrderId ?? 0n),
+  };
+}
+
+const known = (schema: z.ZodType, what: string) => means(schema, `${what}; null when unknown`);
+
+const place = (what: string) => means(destinationAddress.nullable(), what);
+const money = z.object({
+  amount: means(nullableText(), 'Price, a decimal number as text; null when unknown'),
+  currency: means(nullableText(), 'Currency of the shop, an ISO 4217 code; null when unknown'),
+});
+
+/** The topic for third-party label providers. */
+const labelRequest: TopicShape = {
+  about: 'What a label provider needs to make a label: addresses, parcel, products.',
+  triggers: ['label.request.issued', 'label.request.cancelled'],
+  schema: {
+    id: means(z.int(), 'Identifier of the label request'),
+    return_id: means(z.int(), 'The return that needs a label'),
+    shop_id: shopId,
+    created_at: means(time(), 'When the label was requested'),
+    addresses: means(
+      z.object({
+        origin: place("Where the parcel starts: the shopper's address; null when unknown"),
+        destination: place('Where it goes: the destination of the return; null when unknown'),
+      }),
+      'Where the parcel starts and goes',
+    ),
+    parcel: means(
+      z.object({
+        length: means(z.int(), 'Length in centimetres'),
+        width: means(z.int(), 'Width in centimetres'),
+        height: means(z.int(), 'Height in centimetres'),
+        weight: means(z.int(), 'Weight of the goods in grams; 0 when unknown'),
+      }),
+      'Size of the parcel as the settings of the shop say, and weight of the goods',
+    ),
+    products: means(
+      z.array(
+        z.object({
+          name: known(nullableText(), 'Title of the product'),
+          sku: known(nullableText(), 'Stock keeping unit'),
+          hs_code: known(nullableText(), 'Harmonised System code, for customs'),
+          country_of_origin: known(nullableText(), 'ISO 3166 code of the country of origin'),
+          price: means(money, 'Price of the goods, for customs'),
+        }),
+      ),
+      'The goods in the parcel',
+    ),
+  },
+  build(event) {
+    const request = event.detail.case === 'labelRequest' ? event.detail.value : undefined;
+    if (!request) return undefined;
+    const { parcel } = request;
+    return {
+      id: Number(request.id),
+      return_id: Number(request.returnId),
+      shop_id: Number(event.shopId),
+      created_at: iso(request.createdAt),
+      addresses: {
+        origin: request.origin ? addressView(request.origin) : null,
+        destination: request.destination ? addressView(request.destination) : null,
+      },
+      parcel: {
+        length: parcel?.lengthCm ?? 0,
+        width: parcel?.widthCm ?? 0,
+        height: parcel?.heightCm ?? 0,
+        weight: parcel?.weightG ?? 0,
+      },
+      products: request.products.map(productView),
+    };
+  },
+};
+
+function productView(product: LabelRequest['products'][number]): object {
+  return {
+    name: textOrNull(product.name),
+    sku: textOrNull(product.sku),
+    hs_code: textOrNull(product.hsCode),
+    country_of_origin: textOrNull(product.countryOfOrigin),
+    price: {
+      amount: textOrNull(product.price?.value),
+      currency: textOrNull(product.price?.currency),
+    },
+  };
+}
 
 /** The topics of webhooks and what each delivers (interface: Events). */
 export const TOPIC_SHAPES: Readonly<Record<Topic, TopicShape>> = {
@@ -209,3 +323,39 @@ export function payloadOf(
 function shapeNamed(topic: string): TopicShape | undefined {
   return Object.entries(TOPIC_SHAPES).find(([name]) => name === topic)?.[1];
 }
+
+/**
+ * When the event of each trigger is sent: one sentence for the portal, and sometimes a second text that only
+ * docs/delivery.md has.
+ */
+export const TRIGGER_TEXTS: Readonly<Record<Trigger, readonly [string, string?]>> = {
+  'return.created': ['A return is submitted.'],
+  'return.updated': [
+    'The details of a return changed.',
+    'Once for each change that neither submitted nor closed it: edits, labels, gradings, dispositions, flags, cancelling, expiry, opening again. Notes and timeline entries do not count.',
+  ],
+  'return.closed': ['A return was processed.', 'Its state became `closed`.'],
+  'return.processing.failed': [
+    'The processing of a return failed permanently.',
+    'A new process request continues with the missing steps.',
+  ],
+  'label.created': ['A shipping label appears.'],
+  'label.updated': ['The status or the tracking number of a label changes.'],
+  'restock.requested': [
+    'Items are to be put back to stock.',
+    "A return is processed and the shop's restock mode is `webhook`.",
+  ],
+  'label.request.issued': [
+    'A label is needed from a label provider.',
+    "The shop's labels come from a third party. Its response is `POST /returns/{id}/labels`, then `PUT /labels/{id}` for each carrier update.",
+  ],
+  'label.request.cancelled': [
+    'A label that was requested is no longer needed.',
+    'The label request was open, and somebody cancelled it, or the return was closed, was cancelled or expired.',
+  ],
+  'giftcard.requested': [
+    'A gift card is to be issued.',
+    'A return with gift-card credit is processed and the shop issues its gift cards elsewhere. Its response is `POST /returns/{id}/gift-card`.',
+  ],
+  'shipment.processed': ['A consolidated shipment of a partner was recorded.'],
+};

@@ -13,10 +13,7 @@ import {
   SubscriptionSchema,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { cartView } from './cart.ts';
-import { destinationView } from './destination.ts';
-import { dispositionView } from './disposition.ts';
-import { fraudReportView } from './fraud-report.ts';
+import { cartView, destinationView, dispositionView, fraudReportView } from './objects.ts';
 import { createdWebhookView, webhookFieldsView, webhookView } from './webhook.ts';
 
 const at = timestampFromDate(new Date('2026-07-01T12:00:00.5Z'));

@@ -6,7 +6,7 @@ import {
   ReturnTypeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnSummary, SummaryTotals } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { ReturnPage, ReturnSummaryObject } from '../resources/return-summary.ts';
+import type { ReturnPage, ReturnSummaryObject } from '../resources/return-list.ts';
 import {
   LABEL_STATUSES,
   RETURN_METHODS,

@@ -1,6 +1,6 @@
 import type { DescEnum } from '@bufbuild/protobuf';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
-import { decimalsOf } from '../../platform/currencies.ts';
+import { decimalsOf } from '../../platform/values/currencies.ts';
 import { isoTime, plainTime } from '../time.ts';
 
 // Converts single values of messages to values of the public interface.

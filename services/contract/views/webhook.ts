@@ -4,8 +4,12 @@ import {
   type SubscriptionHealth,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import type { CreatedWebhook, Webhook, WebhookFields } from '../resources/webhook.ts';
-import type { WebhookSecretObject } from '../resources/webhook-secret.ts';
+import type {
+  CreatedWebhook,
+  Webhook,
+  WebhookFields,
+  WebhookSecretObject,
+} from '../resources/webhook.ts';
 import { triggersOf } from '../topics/topics.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { iso, requiredIso, textOrNull } from './values.ts';

@@ -1,14 +1,12 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { ServiceConfig } from '../config.ts';
-import { newKeyringText, parseKeys } from '../keyring.ts';
+import type { ServiceConfig } from '../process/config.ts';
+import { newKeyringText, parseKeys } from '../security/keyring.ts';
 import type { BusRecord, ReceivedRecord } from './event-bus.ts';
 
 /** The keys with which our processes sign records. A valid signature proves that one of them published the record. */
 export interface EventSignatures {
   /** The keys by id. The first key signs, and every key verifies. */
   readonly keys: ReadonlyMap<string, Buffer>;
-  /** Whether records without a signature are handled. True only while signatures are introduced. */
-  readonly acceptsUnsigned: boolean;
 }
 
 /** The result of a check: `valid`, or the reason to skip the record. */
@@ -26,17 +24,14 @@ const PURPOSE = 'rms.event.v1';
 
 /** Returns the signatures that the environment variables configure. */
 export function signaturesFromConfig(
-  config: Pick<ServiceConfig, 'EVENT_KEYRING' | 'EVENT_SIGNATURES'>,
+  config: Pick<ServiceConfig, 'EVENT_KEYRING'>,
 ): EventSignatures {
-  return {
-    keys: config.EVENT_KEYRING,
-    acceptsUnsigned: config.EVENT_SIGNATURES === 'accept-unsigned',
-  };
+  return { keys: config.EVENT_KEYRING };
 }
 
 /** Returns signatures with a new key, for stacks and tests in one process. */
 export function newEventSignatures(keyring = newKeyringText()): EventSignatures {
-  return { keys: parseKeys(keyring), acceptsUnsigned: false };
+  return { keys: parseKeys(keyring) };
 }
 
 /**

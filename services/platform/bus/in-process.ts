@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { Backoff } from '../backoff.ts';
+import { RecordBatches, type RecordBatchesOptions } from '../kafka/record-batches.ts';
+import type { Backoff } from '../process/backoff.ts';
 import type { BusRecord, EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
 import type { PendingRecord } from './key-queues.ts';
-import { RecordBatches, type RecordBatchesOptions } from './record-batches.ts';
 
 export interface InProcessBusOptions {
   /**

@@ -1,6 +1,6 @@
 import type { Meter } from '@opentelemetry/api';
-import type { Logger } from '../log.ts';
-import { logSeldom } from '../log-seldom.ts';
+import type { Logger } from '../telemetry/log.ts';
+import { logSeldom } from '../telemetry/log-seldom.ts';
 import type { EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
 import {
   checkSignature,
@@ -53,10 +53,6 @@ export function signedBus(o: SignedBusOptions): EventBus {
   const skipped = o.meter.createCounter('events_skipped_total', {
     description: 'Records that were skipped because their signature is missing or invalid.',
   });
-  const unsigned = o.meter.createCounter('events_unsigned_total', {
-    description:
-      'Records that were handled without a signature because EVENT_SIGNATURES allows it.',
-  });
   return {
     ...signingBus(o.bus, o.signatures),
     subscribe(s: Subscription) {
@@ -67,16 +63,14 @@ export function signedBus(o: SignedBusOptions): EventBus {
       function isHandled(record: ReceivedRecord): boolean {
         const previous = checks.get(record);
         const check = previous ?? checkOf(record);
-        const isAccepted = check === 'unsigned' && o.signatures.acceptsUnsigned;
         if (previous === undefined) {
           checks.set(record, check);
-          if (isAccepted) unsigned.add(1, { group: s.group });
-          else if (check !== 'valid') {
+          if (check !== 'valid') {
             skipped.add(1, { group: s.group, reason: check });
             warn(record, check);
           }
         }
-        return check === 'valid' || isAccepted;
+        return check === 'valid';
       }
 
       function checkOf(record: ReceivedRecord): SignatureCheck {

@@ -1,13 +1,13 @@
 import { pathToFileURL } from 'node:url';
 import { Kafka, logLevel } from 'kafkajs';
-import { busShape, loadConfig, processShape } from '../config.ts';
-import { runCommand } from '../run-command.ts';
-import { SCHEMAS } from '../schemas.ts';
-import { transportShape } from '../transport-security.ts';
+import { kafkaSecurityShape } from '../kafka/config.ts';
+import { securityFromConfig, securitySettings } from '../kafka/security.ts';
+import { topicDefinition } from '../kafka/topics.ts';
+import { SCHEMAS } from '../postgres/schemas.ts';
+import { busShape, loadConfig, processShape } from '../process/config.ts';
+import { runCommand } from '../process/run-command.ts';
+import { transportShape } from '../security/transport-security.ts';
 import { eventsTopic } from './event-bus.ts';
-import { kafkaSecurityShape } from './kafka-config.ts';
-import { securityFromConfig, securitySettings } from './kafka-security.ts';
-import { topicDefinition } from './kafka-topics.ts';
 
 const { KAFKA_BROKERS, RETENTION_DAYS } = busShape;
 

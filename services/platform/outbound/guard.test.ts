@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
-import { isPublicAddress } from './address.ts';
-import { checkConnection, checkUrl, type UrlPolicy } from './guard.ts';
-import { BLOCKED_PORTS } from './port.ts';
+import {
+  BLOCKED_PORTS,
+  checkConnection,
+  checkUrl,
+  isPublicAddress,
+  type UrlPolicy,
+} from './guard.ts';
 
 const production: UrlPolicy = { allowedOrigins: [], stackPorts: () => [] };
 const local: UrlPolicy = {

@@ -1,10 +1,113 @@
 import { isIP } from 'node:net';
-import { fits, URL_MAX } from '../text.ts';
-import { isPublicAddress } from './address.ts';
-import { isAllowedPort } from './port.ts';
+import ipaddr from 'ipaddr.js';
+import { fits, URL_MAX } from '../values/text.ts';
+
+/** IPv4 ranges that no webhook may reach. The comment of each says which registry or vendor reserves it. */
+const RESERVED_V4 = [
+  '0.0.0.0/8', // this network, RFC 791
+  '10.0.0.0/8', // private, RFC 1918
+  '100.64.0.0/10', // carrier-grade NAT, RFC 6598; a cloud's metadata service too
+  '127.0.0.0/8', // loopback
+  '168.63.129.16/32', // a cloud's host agent
+  '169.254.0.0/16', // link-local, RFC 3927; metadata services
+  '172.16.0.0/12', // private, RFC 1918
+  '192.0.0.0/24', // protocol assignments, RFC 6890
+  '192.0.2.0/24', // documentation, RFC 5737
+  '192.88.99.0/24', // 6to4 relays, RFC 7526
+  '192.168.0.0/16', // private, RFC 1918
+  '198.18.0.0/15', // benchmarks, RFC 2544
+  '198.51.100.0/24', // documentation
+  '203.0.113.0/24', // documentation
+  '224.0.0.0/4', // multicast
+  '240.0.0.0/4', // reserved and broadcast
+].map((range) => ipaddr.IPv4.parseCIDR(range));
+
+/** The only IPv6 range that is publicly routed, and the parts of it that are not public. */
+const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
+const RESERVED_V6 = [
+  '2001::/23', // protocol assignments: Teredo, ORCHID, benchmarks
+  '2001:db8::/32', // documentation
+  '2002::/16', // 6to4, which carries an IPv4 address
+  '3fff::/20', // documentation, RFC 9637
+].map((range) => ipaddr.IPv6.parseCIDR(range));
+
+/** The middle of ISATAP addresses (RFC 5214 section 6.1). They contain an IPv4 address, in any network. */
+const ISATAP = [
+  [0x00, 0x00, 0x5e, 0xfe],
+  [0x02, 0x00, 0x5e, 0xfe],
+];
+
+/** NAT64 addresses (RFC 6052). Their last four bytes are the IPv4 address of the target. */
+const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
+
+/**
+ * Whether webhooks may be sent to an address. Only public unicast addresses are allowed.
+ *
+ * An IPv4 address inside an IPv6 address (mapped, NAT64) is checked as an IPv4 address. Returns false for a text that
+ * is not the canonical form of an address.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (ipaddr.IPv4.isValidFourPartDecimal(address)) return isPublicV4(ipaddr.IPv4.parse(address));
+  if (!ipaddr.IPv6.isValid(address) || address.includes('%')) return false;
+  const parsed = ipaddr.IPv6.parse(address);
+  if (parsed.isIPv4MappedAddress()) return isPublicV4(parsed.toIPv4Address());
+  if (parsed.match(NAT64)) {
+    return isPublicV4(new ipaddr.IPv4(parsed.toByteArray().slice(-4)));
+  }
+  if (!parsed.match(GLOBAL_V6) || isIsatap(parsed)) return false;
+  return !RESERVED_V6.some((range) => parsed.match(range));
+}
+
+function isIsatap(address: ipaddr.IPv6): boolean {
+  const identifier = address.toByteArray().slice(8, 12);
+  return ISATAP.some((start) => start.every((byte, index) => byte === identifier[index]));
+}
+
+function isPublicV4(address: ipaddr.IPv4): boolean {
+  return !RESERVED_V4.some((range) => address.match(range));
+}
+
+/**
+ * Webhooks may not use a port below this one, except the port of https. These ports belong to services of the system.
+ */
+const FIRST_UNPRIVILEGED = 1024;
+const HTTPS = 443;
+
+/**
+ * Ports above 1023 at which another kind of service usually listens. Without this list, an attacker could send requests
+ * to such a service by a webhook. The list has no port from 32768 to 60999, because there any program may listen.
+ */
+const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
+  ['SOCKS, proxies', [1080, 3128, 10080]],
+  ['databases', [1433, 1434, 1521, 3050, 3306, 5432, 5433, 5984, 6432, 8086, 8529, 9042, 9160]],
+  [
+    'more databases',
+    [7000, 7001, 7199, 7473, 7474, 7687, 26257, 27017, 27018, 27019, 28015, 28017],
+  ],
+  ['caches', [6379, 6380, 11211, 16379, 26379]],
+  ['search', [9200, 9300, 5601]],
+  ['brokers', [1883, 8883, 4222, 5671, 5672, 6650, 9092, 9093, 9094, 15672, 25672, 61613, 61616]],
+  ['coordination', [2181, 2379, 2380, 4369, 8200, 8201, 8300, 8301, 8302, 8500, 8501, 8600]],
+  ['containers', [2375, 2376, 2377, 6443, 7946, 10250, 10255, 10256, 10257, 10259]],
+  ['files', [2049, 3260, 4045, 9418, 10000]],
+  ['remote desktops, remote administration', [3389, 5800, 5900, 5901, 5902, 5903, 5985, 5986]],
+  ['directories', [3268, 3269, 3659]],
+  ['calls, chats, mail', [1719, 1720, 5060, 5061, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 4190]],
+  ['tunnels, screens, scanners', [1723, 6000, 6001, 6566]],
+]);
+
+const BLOCKED: ReadonlySet<number> = new Set([...OTHER_SERVICES.values()].flat());
+
+/** The ports above 1023 that webhooks may not use, in ascending order. */
+export const BLOCKED_PORTS: readonly number[] = [...BLOCKED].toSorted((a, b) => a - b);
+
+/** Whether webhooks may use a port: 443, or a port above 1023 that no other kind of service usually has. */
+export function isAllowedPort(port: number): boolean {
+  return port === HTTPS || (port >= FIRST_UNPRIVILEGED && !BLOCKED.has(port));
+}
 
 /** Why a URL is not allowed, as a code. */
-export type UrlProblem =
+type UrlProblem =
   | 'too-long'
   | 'malformed'
   | 'scheme'
@@ -15,7 +118,7 @@ export type UrlProblem =
   | 'reserved-port'
   | 'port';
 
-export type UrlCheck =
+type UrlCheck =
   | {
       readonly ok: true;
       readonly url: URL;
@@ -77,7 +180,7 @@ export function checkUrl(text: string, policy: UrlPolicy): UrlCheck {
   return reason ? invalid(reason) : { ok: true, url, isAllowedOrigin: isAllowed };
 }
 
-export type ConnectCheck =
+type ConnectCheck =
   | { readonly ok: true; readonly port: number; readonly isAllowedOrigin: boolean }
   | { readonly ok: false; readonly reason: UrlProblem };
 

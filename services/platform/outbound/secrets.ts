@@ -1,6 +1,6 @@
-import type { Keyring } from '../keyring.ts';
-import type { Queryable } from '../postgres.ts';
-import { raw, type Sql, sql, unnamed } from '../sql.ts';
+import type { Queryable } from '../postgres/postgres.ts';
+import { raw, type Sql, sql, unnamed } from '../postgres/sql.ts';
+import type { Keyring } from '../security/keyring.ts';
 import { newSecret } from './signature.ts';
 
 /** A signing secret that is still valid. */

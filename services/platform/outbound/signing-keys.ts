@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import type { Keyring } from '../keyring.ts';
+import type { Keyring } from '../security/keyring.ts';
 import { signingKeyOf } from './signature.ts';
 
 /** Maximum number of decrypted secrets in memory. Above it, the oldest is removed. */

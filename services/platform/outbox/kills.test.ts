@@ -13,8 +13,8 @@ import {
 } from '../../../test/kit/simulated-process.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from '../bus/event-bus.ts';
-import { inTransaction } from '../postgres.ts';
-import type { Telemetry } from '../telemetry.ts';
+import { inTransaction } from '../postgres/postgres.ts';
+import type { Telemetry } from '../telemetry/telemetry.ts';
 import { appendEvents } from './append.ts';
 import { parseEvent } from './parse.ts';
 import { type Relay, startRelay } from './relay.ts';

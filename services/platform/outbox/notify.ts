@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import type { Queryable } from '../postgres.ts';
+import type { Queryable } from '../postgres/postgres.ts';
 
 /** Prefix of the channel `outbox_<schema>`, to which the relays of other processes listen. */
 export const CHANNEL_PREFIX = 'outbox_';
@@ -23,8 +23,8 @@ export async function notifyRelays(db: Queryable, shards: Iterable<number>): Pro
 }
 
 /**
- * Returns the shards in a notification. The list is empty in notifications of older releases, which means that any
- * shard may have new events.
+ * Returns the shards in a notification. The list is empty when any shard may have new events: a new connection may have
+ * missed notifications.
  */
 export function shardsNotified(payload: string): number[] {
   return payload === '' ? [] : payload.split(',').map(Number);

@@ -1,5 +1,8 @@
+import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import type pg from 'pg';
+import pg from 'pg';
+import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { advanceClock, restoreClock, stopClock } from '../../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
@@ -12,9 +15,13 @@ import {
   SHARD,
   testEvent,
 } from '../../../test/kit/events/outbox.ts';
+import { until } from '../../../test/kit/until.ts';
+import { murmur2 } from '../kafka/murmur2.ts';
+import { inTransaction } from '../postgres/postgres.ts';
+import { appendEvents, SHARDS } from './append.ts';
+import { eventIdAt, timeOfEventId } from './event-id.ts';
+import { shardsNotified } from './notify.ts';
 import { backlogOf } from './store.ts';
-
-const SMALL = { events: 3, bytes: 1_000_000 };
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -23,6 +30,8 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 beforeEach(() => database.pool.query(ALL_PUBLISHED));
 afterEach(restoreClock);
+
+const SMALL = { events: 3, bytes: 1_000_000 };
 
 const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
 const depth = async () => (await backlogOf(database.pool)).depth;
@@ -82,7 +91,7 @@ describe('a key whose send hangs or fails', () => {
   });
 });
 
-test('a waiting event that an older release publishes is not requested any more', async () => {
+test('a waiting event that an operator deletes is not requested any more', async () => {
   const memory = rememberingBus();
   memory.control.before = () => Promise.reject(new Error('refused'));
   const publisher = publisherOn(database.pool, memory.bus);
@@ -90,7 +99,10 @@ test('a waiting event that an older release publishes is not requested any more'
   await publisher.step(true);
   await publisher.step(true);
   await publisher.finished();
-  await database.pool.query('delete from outbox');
+  const operator = new pg.Client(database.migratorUrl);
+  await operator.connect();
+  await operator.query('delete from fraud.events');
+  await operator.end();
   advanceClock(1_000);
   expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
   advanceClock(1_000);
@@ -233,4 +245,109 @@ describe('a shard that moves to another relay', () => {
     expect(publisher.isBusy(SHARD)).toBe(false);
     expect(await depth()).toBe(2);
   });
+});
+
+test('a rejected key with more waiting bytes than a page may have is sent page by page', async () => {
+  const memory = rememberingBus();
+  const [large = '', other = ''] = keysOfShard(2);
+  const snapshot = toBinary(
+    ReturnSchema,
+    create(ReturnSchema, { statusPageUrl: 'x'.repeat(1_000) }),
+  );
+  const publisher = publisherOn(database.pool, memory.bus, { events: 10, bytes: 2_500 });
+  memory.control.before = async ([record]) => {
+    if (record?.key === large) throw new Error('refused');
+  };
+  for (let revision = 1n; revision <= 6n; revision += 1n) {
+    await appendTo(database.pool, { ...testEvent(large, revision), snapshot });
+  }
+  await appendTo(database.pool, testEvent(other));
+  // The relay has read all events when the last one is published.
+  while (memory.keys().length === 0) {
+    publisher.notify([SHARD]);
+    await publisher.step(true);
+    await publisher.finished();
+  }
+  expect(memory.keys()).toEqual([other]);
+  memory.control.before = async () => {};
+  advanceClock(1_000);
+  for (let page = 0; page < 6; page += 1) {
+    await publisher.step(true);
+    await publisher.finished();
+  }
+  expect(memory.revisions(large)).toEqual([1n, 2n, 3n, 4n, 5n, 6n]);
+  expect((await backlogOf(database.pool)).depth).toBe(0);
+});
+
+test('later events of a key wait for a rejected one', async () => {
+  const memory = rememberingBus();
+  const [key = ''] = keysOfShard(1);
+  const publisher = publisherOn(database.pool, memory.bus);
+  memory.control.before = () => Promise.reject(new Error('refused'));
+  const append = (revision: bigint) => appendTo(database.pool, testEvent(key, revision));
+  await append(1n);
+  await publisher.step(true);
+  await publisher.step(true);
+  await publisher.finished();
+  memory.control.before = async () => {};
+  await append(2n);
+  publisher.notify([SHARD]);
+  await publisher.step(true);
+  await publisher.finished();
+  expect(memory.revisions(key)).toEqual([]);
+  advanceClock(1_000);
+  await publisher.step(true);
+  await publisher.finished();
+  expect(memory.revisions(key)).toEqual([1n, 2n]);
+});
+
+describe('notify', () => {
+  let listener: pg.Client;
+  beforeAll(async () => {
+    listener = new pg.Client({ connectionString: database.url });
+    await listener.connect();
+  });
+  afterAll(() => listener.end());
+
+  test('a commit whose shard this process does not relay notifies the other relays', async () => {
+    const received: string[] = [];
+    listener.on('notification', ({ payload = '' }) => received.push(payload));
+    await listener.query('listen outbox_fraud');
+    const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
+    const event = { trigger: 'return.updated', shopId: 1n, key: '1:1', actor };
+    await inTransaction(database.pool, (tx) => appendEvents(tx, [event]));
+    await until(() => received.length > 0);
+    expect(received.map(shardsNotified)).toEqual([[murmur2('1:1') % SHARDS]]);
+  });
+});
+
+describe('the id of an event', () => {
+  test.each(['1970-01-01T00:00:00.000Z', '2026-11-24T05:10:11.123Z', '9999-12-31T23:59:59.999Z'])(
+    'is a UUID of version 7 with the time %s',
+    (text) => {
+      const at = new Date(text);
+      const id = eventIdAt(at);
+      expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+      expect([timeOfEventId(id), timeOfEventId(id.toUpperCase())]).toEqual([at, at]);
+    },
+  );
+
+  test('is another one for each event, and the same for the same rest', () => {
+    const at = new Date();
+    const ids = new Set(Array.from({ length: 1_000 }, () => eventIdAt(at)));
+    expect(ids.size).toBe(1_000);
+    const rest = '5f3c7d0e-1b2a-4c3d-8e4f-0123456789ab';
+    expect(eventIdAt(at, rest)).toBe(eventIdAt(at, rest));
+    expect(eventIdAt(at, rest)).toMatch(/-7c3d-8e4f-0123456789ab$/);
+  });
+
+  test('keeps its form for a time that cannot be in it', () => {
+    expect(timeOfEventId(eventIdAt(new Date(-1)))).toEqual(new Date(0));
+    expect(timeOfEventId(eventIdAt(new Date(Number.NaN)))).toEqual(new Date(0));
+  });
+
+  test.each(['', 'no uuid', '5f3c7d0e-1b2a-4c3d-8e4f-0123456789ab', "' or 1=1"])(
+    'is not %j',
+    (text) => expect(timeOfEventId(text)).toBeUndefined(),
+  );
 });

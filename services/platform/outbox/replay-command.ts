@@ -1,15 +1,16 @@
 import { parseArgs } from 'node:util';
-import { eventsTopic } from '../bus/event-bus.ts';
+import type pg from 'pg';
+import { type EventBus, eventsTopic } from '../bus/event-bus.ts';
 import { signaturesFromConfig } from '../bus/event-signature.ts';
-import { createKafkaBus } from '../bus/kafka.ts';
-import { securityFromConfig } from '../bus/kafka-security.ts';
 import { signingBus } from '../bus/signed-bus.ts';
-import { busShape, databaseShape, loadConfig, processShape } from '../config.ts';
-import { createLogger } from '../log.ts';
-import { replayPoison } from '../poison.ts';
-import { createPool } from '../postgres.ts';
-import { schemaNamed } from '../schemas.ts';
-import { replayEvents } from './replay.ts';
+import { replayPoison } from '../consumer/poison.ts';
+import { createKafkaBus } from '../kafka/kafka.ts';
+import { securityFromConfig } from '../kafka/security.ts';
+import { createPool } from '../postgres/postgres.ts';
+import { schemaNamed } from '../postgres/schemas.ts';
+import { busShape, databaseShape, loadConfig, processShape } from '../process/config.ts';
+import { createLogger } from '../telemetry/log.ts';
+import { storedEvents } from './store.ts';
 
 const USAGE = `usage: replay --from <time> [--to <time>]   publish stored events again, by when they were stored
        replay --poison                      try records again that could not be handled`;
@@ -63,4 +64,38 @@ function parse(service: string, args: readonly string[]): 'poison' | { from: Dat
   const to = values.to === undefined ? new Date() : new Date(values.to);
   if (!(from < to)) throw new Error(USAGE);
   return { from, to };
+}
+
+const PAGE = 200;
+
+interface ReplayOptions {
+  readonly pool: pg.Pool;
+  readonly bus: EventBus;
+  readonly topic: string;
+  /** Only events that were stored at or after this time. */
+  readonly from: Date;
+  /** Only events that were stored before this time. */
+  readonly to: Date;
+  readonly onProgress?: (published: number) => void;
+}
+
+/**
+ * Publishes stored events again, for a bus that lost its data. Listeners skip events that they have already handled. So
+ * the range may be too wide, and the call may be repeated. Returns the number of published events.
+ */
+export async function replayEvents(o: ReplayOptions): Promise<number> {
+  let published = 0;
+  let after = 0n;
+  for (;;) {
+    const events = await storedEvents(o.pool, { from: o.from, to: o.to, after, limit: PAGE });
+    const last = events.at(-1);
+    if (!last) return published;
+    await o.bus.publish(
+      o.topic,
+      events.map((event) => event.record),
+    );
+    after = last.position;
+    published += events.length;
+    o.onProgress?.(published);
+  }
 }

@@ -3,11 +3,11 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
 import type { EventBus } from '../bus/event-bus.ts';
-import { invalidField } from '../errors.ts';
-import { parseInput } from '../input.ts';
-import type { Logger } from '../log.ts';
+import type { Queryable } from '../postgres/postgres.ts';
+import type { Logger } from '../telemetry/log.ts';
+import { invalidField } from '../values/errors.ts';
+import { parseInput } from '../values/input.ts';
 import { SHARDS } from './append.ts';
-import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';
 import { eventsAt } from './store.ts';
 
 /** Maximum number of positions in one call. */
@@ -74,4 +74,88 @@ function parseCursor(cursor: string): ListCursor {
     throw invalidField('cursor', 'must be a cursor returned by this service');
   }
   return parts.map(BigInt);
+}
+
+/** An event that the bus has acknowledged. */
+interface PublishedEvent {
+  readonly position: bigint;
+  readonly shopId: bigint;
+  readonly eventId: string;
+  /** UTC day of the time of the event, YYYY-MM-DD. */
+  readonly day: string;
+}
+
+/** For each shard, the position up to which its events were listed. */
+export type ListCursor = readonly bigint[];
+
+export const FIRST_CURSOR: ListCursor = Array.from({ length: SHARDS }, () => 0n);
+
+interface PublishedPage {
+  readonly events: readonly PublishedEvent[];
+  readonly next: ListCursor;
+  readonly isMore: boolean;
+}
+
+/** Maximum number of events of one shard on a page: 1,000 for all 8 shards together. */
+const SHARD_PAGE = 125;
+
+/**
+ * The statement computes `published.position`. Every event of the shard up to this position is published, and no open
+ * transaction can still add one below it. `outbox_progress` has the waiting events and open transactions, and the
+ * position stays below all of them. A transaction that has ended does not count when all of its events are published.
+ */
+const LIST = `
+with cursor as (
+  select n - 1 as shard, after from unnest($1::bigint[]) with ordinality as input (after, n)
+)
+select cursor.shard::smallint as shard, e.*
+  from cursor
+  join outbox_progress p on p.shard = cursor.shard
+ cross join lateral (
+   select min(o.after) filter (where not o.has_ended) as open_after,
+          min(o.after) filter (where o.has_ended) as ended_after,
+          array_agg(o.xid) filter (where o.has_ended) as ended
+     from (
+       select xid, after, pg_visible_in_snapshot(xid, pg_current_snapshot()) as has_ended
+         from unnest(p.open, p.open_after) as u (xid, after)
+     ) o
+ ) transactions
+ cross join lateral (
+   select least(
+     p.position,
+     transactions.open_after,
+     (select min(waits) - 1 from unnest(p.waiting) as waits),
+     (select min(late.position) - 1 from events late
+       where late.shard = p.shard and late.position > transactions.ended_after and late.position <= p.position
+         and late.written_by = any (transactions.ended))
+   ) as position
+ ) published
+ cross join lateral (
+   select stored.position, stored.shop_id, stored.event_id, (stored.occurred_at at time zone 'utc')::date as day
+     from events stored
+    where stored.shard = cursor.shard and stored.position > cursor.after and stored.position <= published.position
+    order by stored.position limit $2
+ ) e
+ order by cursor.shard, e.position`;
+
+/** Lists at most 1,000 published events after the cursor, ordered by shard and position. */
+export async function listPublished(db: Queryable, cursor: ListCursor): Promise<PublishedPage> {
+  const { rows } = await db.query<{
+    shard: number;
+    position: bigint;
+    shop_id: bigint;
+    event_id: string;
+    day: string;
+  }>({ name: 'outbox-list-published', text: LIST, values: [cursor, SHARD_PAGE] });
+  const byShard = Map.groupBy(rows, ({ shard }) => shard);
+  return {
+    events: rows.map((row) => ({
+      position: row.position,
+      shopId: row.shop_id,
+      eventId: row.event_id,
+      day: row.day,
+    })),
+    next: cursor.map((after, shard) => byShard.get(shard)?.at(-1)?.position ?? after),
+    isMore: [...byShard.values()].some((ofShard) => ofShard.length === SHARD_PAGE),
+  };
 }

@@ -245,10 +245,7 @@ export class OutboxShard {
     if (last > this.#position) this.#position = last;
   }
 
-  /**
-   * Forgets waiting positions whose events were not found: an older release has published them, or the partition of
-   * their day was dropped.
-   */
+  /** Forgets waiting positions whose events were not found, because an operator has deleted them. */
   #dropMissing(retry: readonly bigint[], page: ShardPage): void {
     const { events } = page;
     const found = new Set(events.map(({ position }) => position));

@@ -1,6 +1,6 @@
 import type { BusRecord } from '../bus/event-bus.ts';
-import { onlyRow } from '../only-row.ts';
-import type { Queryable } from '../postgres.ts';
+import { onlyRow } from '../postgres/only-row.ts';
+import type { Queryable } from '../postgres/postgres.ts';
 import { SHARDS } from './append.ts';
 
 export interface StoredEvent {

@@ -9,12 +9,19 @@ import {
   RecordGiftCardRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { invalidField, stateForbids } from '../../platform/errors.ts';
-import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
-import { callerShape, id, idempotencyKey, parseInput, text, time } from '../../platform/input.ts';
-import { parseAmount, sameDecimal } from '../../platform/money.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { pastTime } from '../past.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { invalidField, stateForbids } from '../../platform/values/errors.ts';
+import { oncePerKey, requestHash } from '../../platform/values/idempotency.ts';
+import {
+  callerShape,
+  id,
+  idempotencyKey,
+  parseInput,
+  text,
+  time,
+} from '../../platform/values/input.ts';
+import { parseAmount, sameDecimal } from '../../platform/values/money.ts';
+import { pastTime } from '../fields.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 
 const issuedCard = z.object({

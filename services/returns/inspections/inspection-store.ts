@@ -2,23 +2,25 @@ import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
-import { actorKindText } from '../../platform/actor.ts';
-import { allInOrder } from '../../platform/all-in-order.ts';
-import { DomainError } from '../../platform/errors.ts';
-import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
-import { committing, type Queryable, together } from '../../platform/postgres.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { type PackedTexts, packTexts } from '../../platform/postgres/packed-texts.ts';
+import { committing, type Queryable, together } from '../../platform/postgres/postgres.ts';
+import { actorKindText } from '../../platform/values/actor.ts';
+import { DomainError } from '../../platform/values/errors.ts';
+import type { AutomaticProcess } from '../policy/automatic.ts';
+import { reviewMissingGoods } from '../policy/missing-goods.ts';
 import { appendReturnEvents, COPIED_TEXT_BYTES } from '../store/append-events.ts';
 import { detailsBytes, requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { fittingParts, fittingReturns } from '../store/fitting.ts';
 import { lockReturnsOfLines } from '../store/line-owners.ts';
-import { loadForChange } from '../store/load.ts';
 import {
   bytesOfImages,
   type HashedReturn,
   idsOfLongTexts,
+  loadForChange,
   loadHashed,
-} from '../store/load-hashed.ts';
+} from '../store/load.ts';
 import { changing, requirePermit, type StoreDeps } from '../store/transaction.ts';
 
 /** The fields that every kind of inspection has. */
@@ -49,6 +51,8 @@ export interface InspectionKind<T extends Inspected> {
     readonly text: string;
     readonly facts: Readonly<Record<string, string>>;
   };
+  /** Whether the inspection says that the goods did not come. */
+  readonly isMissing: (inspection: T) => boolean;
 }
 
 /** The inspections of one call, and whether the caller wants the returns in the response. */
@@ -76,15 +80,20 @@ export interface InspectionStore {
   ): Promise<readonly Return[]>;
 }
 
-export function createInspectionStore(deps: StoreDeps): InspectionStore {
+/** @param deps.automatic queues a changed return for processing, if its policy says so. */
+export function createInspectionStore(
+  deps: StoreDeps & { readonly automatic?: AutomaticProcess },
+): InspectionStore {
+  const { automatic } = deps;
   return {
     async takeOver(batch, kind) {
-      const latest = { ...batch, inspections: latestPerLine(batch.inspections, kind.idOf) };
+      const inspections = latestPerLine(batch.inspections, kind.idOf);
+      const latest = { ...batch, inspections, automatic };
       try {
         return await changing(deps, batch.shopId, (tx) => takeOverIn(tx, latest, kind));
       } catch (error) {
         if (!isTooLarge(error)) throw error;
-        // Returns that are older than the limit may be above it. They are measured before the change only after this
+        // Returns may be above a limit that a release has lowered. They are measured before the change only after this
         // error, because this reads them twice.
         return changing(deps, batch.shopId, async (tx) => {
           const before = await aboveLimit(tx, batch.shopId, [...latest.inspections.keys()]);
@@ -105,6 +114,7 @@ async function takeOverIn<T extends Inspected>(
   by: Caller & {
     readonly inspections: ReadonlyMap<bigint, T>;
     readonly wantsReturns: boolean;
+    readonly automatic: AutomaticProcess | undefined;
   },
   kind: InspectionKind<T>,
   before?: ReadonlyMap<bigint, number>,
@@ -117,11 +127,17 @@ async function takeOverIn<T extends Inspected>(
       by.wantsReturns ? NONE : idsToHash(tx, by.shopId, lineItemIds),
     ]),
   );
+  const missing = [...by.inspections.values()].filter(kind.isMissing);
+  const missingIds = missing.map(({ lineItemId }) => lineItemId);
+  await reviewMissingGoods(tx, by, { returnIds: changedIds, lineItemIds: missingIds });
   const shownIds = by.wantsReturns ? returnIds : changedIds;
   let returned: readonly Return[] = [];
   for await (const part of fittingParts(tx, by.shopId, shownIds)) {
     const shown = await loadShown(tx, by.shopId, { ids: part, longIds });
     const changed = shown.filter(({ of }) => changedIds.includes(of.id));
+    for (const { of } of changed) {
+      if (await by.automatic?.(tx, of)) of.processing = true;
+    }
     const updates = changed.map((one) => updateOf(one, before));
     const end = part.length === shownIds.length ? committing : together;
     await end(tx, () => appendReturnEvents(tx, by, updates));

@@ -1,6 +1,6 @@
-import { minorOf } from '../../platform/money.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import type { ReturnRef } from '../return-ref.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { minorOf } from '../../platform/values/money.ts';
+import type { ReturnRef } from '../return.ts';
 
 /** A stored instant refund. */
 export interface InstantRefundRow {

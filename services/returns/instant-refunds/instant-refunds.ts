@@ -14,16 +14,20 @@ import {
   type SettleInstantRefundRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { enumText } from '../../platform/enum-text.ts';
-import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
-import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
-import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/input.ts';
-import { formatAmount, minorOf, parseAmount } from '../../platform/money.ts';
-import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import {
+  inTransaction,
+  type Queryable,
+  violatedConstraint,
+} from '../../platform/postgres/postgres.ts';
+import { enumText } from '../../platform/values/enum-text.ts';
+import { DomainError, invalidField, stateForbids } from '../../platform/values/errors.ts';
+import { oncePerKey, requestHash } from '../../platform/values/idempotency.ts';
+import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/values/input.ts';
+import { formatAmount, minorOf, parseAmount } from '../../platform/values/money.ts';
 import { alreadyOpen, returnNotFound } from '../errors.ts';
-import { fulfilmentOf } from '../processing/fulfilment.ts';
+import { fulfilmentOf } from '../processing/effect-store.ts';
+import type { ReturnRef } from '../return.ts';
 import { effectsMade } from '../return.ts';
-import type { ReturnRef } from '../return-ref.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
   endInstantRefund,

@@ -15,14 +15,16 @@ import {
   UpdateLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { LABEL_LINES_MAX, LABEL_URL_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { DomainError, stateForbids } from '../../platform/errors.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { param, sql, unnamed } from '../../platform/postgres/sql.ts';
+import { DomainError, stateForbids } from '../../platform/values/errors.ts';
 import {
   claimKey,
   keyUseOf,
   oncePerKey,
   releaseKey,
   requestHash,
-} from '../../platform/idempotency.ts';
+} from '../../platform/values/idempotency.ts';
 import {
   callerShape,
   id,
@@ -31,19 +33,16 @@ import {
   requiredText,
   text,
   time,
-} from '../../platform/input.ts';
-import { formatAmount, parseAmount } from '../../platform/money.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { param, sql, unnamed } from '../../platform/sql.ts';
+} from '../../platform/values/input.ts';
+import { formatAmount, parseAmount } from '../../platform/values/money.ts';
 import { lineItemNotFound } from '../errors.ts';
-import { pastTime } from '../past.ts';
+import { pastTime } from '../fields.ts';
 import { isOpenOrInReview } from '../return.ts';
 import { reopening } from '../returnable.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
-import { fulfilOpenRequest } from './label-request-store.ts';
-import { isMoving } from './moving.ts';
+import { fulfilOpenRequest } from './label-requests.ts';
 
 const newLabel = z.object({
   ...callerShape,
@@ -62,7 +61,7 @@ type NewLabel = z.output<typeof newLabel>;
 /**
  * Adds a label to a return and ends its open label request. When the parcel of the label moves, an expired return opens
  * again. A repeated call with the same key and content returns the label of the first call, as it is now. Publishes
- * `label.created`, after the `return.updated` that the store adds (`store/create-return-store.ts`).
+ * `label.created`, after the `return.updated` that the store adds (`store/return-store.ts`).
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line item of another return); IDEMPOTENCY_CONFLICT;
  *   RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
@@ -260,3 +259,17 @@ async function applyCarrierUpdate(
   );
   return { ignored: rows.length === 0, changed: rows[0]?.changed ?? false };
 }
+
+const MOVES: readonly LabelStatus[] = [
+  LabelStatus.IN_TRANSIT,
+  LabelStatus.OUT_FOR_DELIVERY,
+  LabelStatus.DELIVERED,
+];
+
+/** Whether the carrier has the parcel, or has delivered it. */
+function isMoving(status: LabelStatus): boolean {
+  return MOVES.includes(status);
+}
+
+/** SQL: the list of the statuses for which {@link isMoving} is true. */
+export const MOVING = MOVES.map((status) => `'${labelStatusText.toText(status)}'`).join(', ');

@@ -1,8 +1,8 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { type Both, formatAmount, minorOf } from '../../platform/money.ts';
-import { onlyRow } from '../../platform/only-row.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { invalidField } from '../../platform/values/errors.ts';
+import { type Both, formatAmount, minorOf } from '../../platform/values/money.ts';
 import type { CheckedSums, LineSums } from './totals.ts';
 
 /** While it is not known what an order paid for shipping, a return refunds at most so many times its goods. */
@@ -35,6 +35,12 @@ function shippingIn({ shipping, creditShipping }: CheckedSums): bigint {
   return shipping + creditShipping;
 }
 
+/** Locks the order until the transaction ends. */
+export function lockOrder(tx: Queryable, shopId: bigint, orderId: bigint | undefined) {
+  const text = 'select from orders where shop_id = $1 and id = $2 for no key update';
+  return tx.query(text, [shopId, orderId]);
+}
+
 /**
  * Reads what is left of the shipping that an order paid, for one of its returns, in both currencies. Locks the order
  * until the transaction ends, so that the second of two concurrent returns sees the first.
@@ -47,12 +53,9 @@ async function sidesOf(
   { id, shopId, order, currency, presentmentCurrency }: Return,
   openingIds: readonly bigint[] = [],
 ) {
-  await tx.query('select from orders where shop_id = $1 and id = $2 for no key update', [
-    shopId,
-    order?.id,
-  ]);
+  await lockOrder(tx, shopId, order?.id);
   const result = await tx.query<OrderShipping>({
-    name: 'order-shipping',
+    // Planned at each call, as in `elsewhereOf`.
     text: ORDER_SHIPPING,
     values: [shopId, order?.id, id, `${currency} ${presentmentCurrency}`, openingIds],
   });

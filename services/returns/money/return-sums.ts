@@ -1,14 +1,14 @@
 import { Outcome, type ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { netOf } from '../../platform/line-value.ts';
+import { invalidField } from '../../platform/values/errors.ts';
+import { netOf } from '../../platform/values/line-value.ts';
 import {
   amountOf,
   type Both,
   type Currencies,
   formatAmount,
   isTooLarge,
-} from '../../platform/money.ts';
-import { snakeCase } from '../../platform/text.ts';
+} from '../../platform/values/money.ts';
+import { snakeCase } from '../../platform/values/text.ts';
 import {
   type CheckedSums,
   type ExchangeSums,

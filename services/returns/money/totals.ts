@@ -4,8 +4,8 @@ import type {
   Return,
   Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { netOf } from '../../platform/line-value.ts';
+import { invalidField } from '../../platform/values/errors.ts';
+import { netOf } from '../../platform/values/line-value.ts';
 import {
   type Both,
   bothOf,
@@ -13,8 +13,8 @@ import {
   formatAmount,
   minorOf,
   sumsOf,
-} from '../../platform/money.ts';
-import { snakeCase } from '../../platform/text.ts';
+} from '../../platform/values/money.ts';
+import { snakeCase } from '../../platform/values/text.ts';
 
 /** The amounts of a line item. Each is stored in two currencies, and is for the whole quantity. */
 export const LINE_AMOUNTS = [
@@ -83,6 +83,18 @@ export type TotalName =
   | 'upsell'
   | 'giftCard'
   | 'refund';
+
+/** Converts amounts in minor units of a currency to texts with its decimals. */
+export function amountTexts<K extends string>(
+  sums: Readonly<Record<K, bigint>>,
+  currency: string,
+): Record<K, string> {
+  const texts: Record<string, string> = {};
+  for (const [name, minor] of Object.entries<bigint>(sums))
+    texts[name] = formatAmount(minor, currency);
+  // `Object.entries` loses the type of the keys.
+  return texts as Record<K, string>;
+}
 
 /** The refunds of one line item, derived from their parts. */
 export function lineRefunds(line: LineSums) {

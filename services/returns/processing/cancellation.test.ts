@@ -29,12 +29,11 @@ import {
   watch,
 } from '../../../test/kit/services/processing.ts';
 import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
-import { cancelReturn } from '../cancel.ts';
-import { listEffects } from '../commerce/effects.ts';
-import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
-import { reconcile } from '../commerce/reconcile.ts';
-import { settleEffect } from '../commerce/settle.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../../commerce/embedded.ts';
+import { CommerceFailure, type CommerceProvider } from '../../commerce/provider.ts';
+import { reconcile } from '../../commerce/reconcile.ts';
+import { cancelReturn } from '../review/cancel.ts';
+import { listEffects, settleEffect } from './effects.ts';
 
 // A return whose exchange order was made, and whose refund the provider rejects: its merchant has refunded the line.
 

@@ -1,10 +1,10 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { named, raw, rowsOf, type Sql, sql } from '../../platform/sql.ts';
-import { isUnknownOutcome } from '../commerce/known-outcomes.ts';
-import type { Effect, EffectKind } from '../commerce/provider.ts';
-import type { ReturnRef } from '../return-ref.ts';
+import type { Effect, EffectKind, MadeOrder } from '../../commerce/provider.ts';
+import { isUnknownOutcome } from '../../commerce/unknown-outcomes.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { named, raw, rowsOf, type Sql, sql } from '../../platform/postgres/sql.ts';
+import type { Fulfilment, ReturnRef } from '../return.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
-import { shownEffects } from './fulfilment.ts';
 import { connectedTo, type Job, leaseLost, PROCESSING } from './jobs.ts';
 import type { AtPlan, PlannedStep, Step } from './plan.ts';
 
@@ -15,19 +15,16 @@ const stepRows = rowsOf<PlannedStep>({
   currency: ['text', ({ currency }) => currency],
 });
 
-/** SQL: when the oldest request of a row was sent whose outcome is not known; see migration `0027_first_request`. */
-const OLDEST_REQUEST = 'case when asked_at is not null then coalesce(first_asked_at, asked_at) end';
-
-interface Requested {
+interface RequestTimes {
   readonly askedAt: string | null;
   readonly oldestRequestMsAgo: number | null;
 }
 
-/** SQL: the columns of {@link Requested}. */
-const REQUESTED = `asked_at::text as "askedAt",
-  extract(epoch from now() - ${OLDEST_REQUEST})::float8 * 1000 as "oldestRequestMsAgo"`;
+/** SQL: the columns of {@link RequestTimes}. */
+const REQUEST_TIMES = `asked_at::text as "askedAt",
+  extract(epoch from now() - first_asked_at)::float8 * 1000 as "oldestRequestMsAgo"`;
 
-function requestedOf(row: Requested | undefined) {
+function requestTimesOf(row: RequestTimes | undefined) {
   return {
     askedAt: row?.askedAt ?? undefined,
     oldestRequestMsAgo: row?.oldestRequestMsAgo ?? undefined,
@@ -46,7 +43,7 @@ export async function intendSteps(
 ): Promise<Step[]> {
   const { planned: steps, atPlan } = o;
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<Requested & { kind: EffectKind; key: string; done: boolean }>(
+  const { rows } = await tx.query<RequestTimes & { kind: EffectKind; key: string; done: boolean }>(
     named(
       'processing-intend',
       sql`
@@ -54,13 +51,13 @@ insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amoun
 select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
 on conflict (shop_id, return_id, kind) do update
 set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, key, done_at is not null as done, ${raw(REQUESTED)}`,
+returning kind, key, done_at is not null as done, ${raw(REQUEST_TIMES)}`,
     ),
   );
   const rowOf = new Map(rows.map((row) => [row.kind, row]));
   return steps.flatMap((step) => {
     const row = rowOf.get(step.kind);
-    return row && !row.done ? [{ ...step, key: row.key, ...atPlan, ...requestedOf(row) }] : [];
+    return row && !row.done ? [{ ...step, key: row.key, ...atPlan, ...requestTimesOf(row) }] : [];
   });
 }
 
@@ -81,20 +78,20 @@ export async function intendCancellation(
 ): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
   const { exchange, cancellation, atPlan } = o;
   const { kind, key, amount, currency } = cancellation;
-  const { rows } = await tx.query<Requested & { kind: string; key: string }>({
+  const { rows } = await tx.query<RequestTimes & { kind: string; key: string }>({
     name: 'cancellation-intend',
     text: `with intended as (
              insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
              values ($1, $2, $3, $4, $5, $6)
              on conflict (shop_id, return_id, kind) do nothing
            )
-           select kind, key, ${REQUESTED}
+           select kind, key, ${REQUEST_TIMES}
              from processing_outcomes where shop_id = $1 and return_id = $2`,
     values: [of.shopId, of.returnId, kind, key, amount, currency],
   });
   const stepOf = (step: PlannedStep): Step => {
     const row = rows.find((one) => one.kind === step.kind);
-    return { ...step, key: row?.key ?? step.key, ...atPlan, ...requestedOf(row) };
+    return { ...step, key: row?.key ?? step.key, ...atPlan, ...requestTimesOf(row) };
   };
   return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
 }
@@ -146,7 +143,7 @@ with owned as (
   returning shop_id, return_id
 )
 update processing_outcomes outcome
-set asked_at = now(), first_asked_at = coalesce(${raw(OLDEST_REQUEST)}, now())
+set asked_at = now(), first_asked_at = coalesce(first_asked_at, now())
 from owned
 where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
   and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null
@@ -163,7 +160,7 @@ export async function recordNoEffect(
 ): Promise<void> {
   await tx.query({
     name: 'processing-no-effect',
-    text: `update processing_outcomes set asked_at = null
+    text: `update processing_outcomes set asked_at = null, first_asked_at = null
            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
     values: [ofReturn.shopId, ofReturn.returnId, step.kind, step.key],
   });
@@ -259,4 +256,125 @@ select exists (select from finished) as finished,
   if (!rows[0]?.all_known) return false;
   if (!rows[0].finished) throw leaseLost(job);
   return true;
+}
+
+// What runs of processing have made for a return. Rules of other use cases, such as cancelling, depend on this.
+
+/**
+ * Returns whether runs of processing have made effects for a return; with `kind`, only effects of this kind. When the
+ * result is not `none`, money or goods may have moved. Steps that no run requested, or that the provider rejected, do
+ * not count. A caller that decides by the result must hold the row lock of the return.
+ */
+export async function fulfilmentOf(
+  tx: Queryable,
+  ofReturn: ReturnRef,
+  kind?: EffectKind,
+): Promise<Fulfilment> {
+  const result = await tx.query<{ isUnknown: boolean | null }>({
+    name: 'processing-fulfilment',
+    text: `select bool_or(done_at is null) as "isUnknown" from processing_outcomes
+           where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
+             and coalesce(done_at, asked_at) is not null`,
+    values: [ofReturn.shopId, ofReturn.returnId, kind ?? null],
+  });
+  const isUnknown = onlyRow(result).isUnknown ?? undefined;
+  if (isUnknown === undefined) return 'none';
+  return isUnknown ? 'unknown' : 'made';
+}
+
+/** Whether a run has made an effect of this kind, or may have. See {@link fulfilmentOf}. */
+export async function mayHaveFulfilled(
+  tx: Queryable,
+  of: ReturnRef,
+  kind: EffectKind,
+): Promise<boolean> {
+  return (await fulfilmentOf(tx, of, kind)) !== 'none';
+}
+
+/** What runs requested of the commerce provider for a return that is to be cancelled. */
+interface Requested {
+  /** The exchange order, when it was made or may have been; undefined otherwise. */
+  readonly exchange: RequestedExchange | undefined;
+  /** Whether the exchange order was cancelled. */
+  readonly isOrderCancelled: boolean;
+  /**
+   * What processing has made or may have made besides the exchange order, such as a refund. A cancellation cannot undo
+   * it.
+   */
+  readonly others: Fulfilment;
+}
+
+interface RequestedExchange {
+  readonly step: PlannedStep;
+  /** The order; undefined while the outcome of its request is unknown. */
+  readonly order: MadeOrder | undefined;
+}
+
+interface Row {
+  readonly kind: PlannedStep['kind'];
+  readonly key: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly isDone: boolean;
+  readonly providerId: string | null;
+  readonly name: string | null;
+}
+
+/** Reads {@link Requested}. A caller that decides by the result must hold the return's row lock. */
+export async function requestedOf(tx: Queryable, ofReturn: ReturnRef): Promise<Requested> {
+  const { rows } = await tx.query<Row>({
+    name: 'cancellation-requested',
+    text: `select kind, key, amount, currency, done_at is not null as "isDone",
+                  provider_id as "providerId", name
+             from processing_outcomes
+            where shop_id = $1 and return_id = $2 and coalesce(done_at, asked_at) is not null`,
+    values: [ofReturn.shopId, ofReturn.returnId],
+  });
+  const exchange = rows.find(({ kind }) => kind === 'exchange_order');
+  return {
+    exchange: exchange && exchangeOf(exchange),
+    isOrderCancelled: rows.some(({ kind, isDone }) => kind === 'order_cancel' && isDone),
+    others: fulfilmentIn(rows.filter((row) => !PART_OF_CANCELLATION.has(row.kind))),
+  };
+}
+
+/** The kinds that a cancellation undoes, and the kind of the cancellation itself. */
+const PART_OF_CANCELLATION: ReadonlySet<string> = new Set(['exchange_order', 'order_cancel']);
+
+function fulfilmentIn(requested: readonly Row[]): Fulfilment {
+  if (requested.length === 0) return 'none';
+  return requested.every(({ isDone }) => isDone) ? 'made' : 'unknown';
+}
+
+function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchange {
+  if (!isDone) return { step, order: undefined };
+  if (providerId === null) throw new Error(`the order of ${step.key} has no id of the provider`);
+  return { step, order: { id: BigInt(providerId), name: name ?? '' } };
+}
+
+/** SQL: CTEs that add the effects that were made for a return to its details. */
+const shownEffects = ({ shopId, returnId }: ReturnRef): Sql => sql`
+shown as (
+  update processing_outcomes set shown_at = now()
+  where shop_id = ${shopId} and return_id = ${returnId} and done_at is not null and shown_at is null
+  returning *
+), placed as (
+  insert into provider_orders (shop_id, return_id, kind, provider_order_id, name, value, currency)
+  select shop_id, return_id, case kind when 'gift_card' then 'gift_card' else 'exchange' end,
+    provider_id::bigint, name,
+    case kind when 'gift_card' then amount end, case kind when 'gift_card' then currency end
+  from shown where kind in ('exchange_order', 'gift_card')
+), refunded as (
+  insert into refunds
+    (shop_id, return_id, gateway, provider, provider_refund_id, value, currency, provider_created_at)
+  select shop_id, return_id, gateway, provider, provider_id, amount, currency, provider_created_at
+  from shown where kind = 'refund'
+)`;
+
+/**
+ * Adds the effects that were made since the last run to the details of the return. Each run calls this function once,
+ * at its end, also when the run fails. So a run changes the details only once.
+ */
+export async function showEffects(tx: Queryable, ofReturn: ReturnRef): Promise<void> {
+  await tx.query(named('processing-show', sql`with ${shownEffects(ofReturn)} select from shown`));
 }

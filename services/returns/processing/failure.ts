@@ -6,7 +6,7 @@ import {
   isDue,
   isFinal,
   isUnsent,
-} from '../commerce/provider.ts';
+} from '../../commerce/provider.ts';
 import { ASK_A_PERSON } from '../return.ts';
 import type { Job } from './jobs.ts';
 import { NotProcessable, type Step } from './plan.ts';

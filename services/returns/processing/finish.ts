@@ -9,23 +9,38 @@ import {
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { allInOrder } from '../../platform/all-in-order.ts';
-import { formatAmount, minorOf } from '../../platform/money.ts';
-import { type Queryable, together } from '../../platform/postgres.ts';
-import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
-import { Return } from '../return.ts';
+import { type MadeOrder, NO_PROVIDER } from '../../commerce/provider.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import {
+  committing,
+  inTransaction,
+  type Queryable,
+  together,
+} from '../../platform/postgres/postgres.ts';
+import { formatAmount, minorOf } from '../../platform/values/money.ts';
+import { storePaidPart } from '../arrivals/paid-part-store.ts';
+import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
+import { cancelOpenLabelRequest } from '../labels/label-requests.ts';
+import { ASK_A_PERSON, isOpenOrInReview, Return } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { recordNoEffect, showAndFinish, storable } from './effect-store.ts';
-import { showEffects } from './fulfilment.ts';
-import { finishFailed, type Job } from './jobs.ts';
-import { NotProcessable, type Step } from './plan.ts';
+import {
+  intendCancellation,
+  recordNoEffect,
+  requestedOf,
+  showAndFinish,
+  showEffects,
+  storable,
+} from './effect-store.ts';
+import { finishFailed, type Job, lockReturnOf } from './jobs.ts';
+import { cancellationStep, NotProcessable, type Step } from './plan.ts';
+import type { PrepareDeps, Prepared } from './prepare.ts';
 import { restockItems } from './restock.ts';
 
 const UNKNOWN_OUTCOME =
   "an earlier request to the commerce provider has an unknown outcome and is no longer part of the return. Look at the provider's records, and have an operator record what they show (`commerce settle`)";
 
-export interface Closing {
+interface Closing extends Pick<Prepared, 'units'> {
   readonly job: Job;
   /** Whether and by whom goods are restocked. */
   readonly restockMode: RestockMode;
@@ -35,7 +50,8 @@ export interface Closing {
 }
 
 /**
- * Closes a return whose effects are all made, and publishes its events, in one transaction. These are `return.closed`;
+ * Closes a return whose effects are all made, and publishes its events, in one transaction. Its amounts are then those of
+ * its paid units. The events are `return.closed`;
  * `restock.requested` when the shop restocks by event; `giftcard.requested` when an external provider issues gift
  * cards; and `label.request.cancelled` for an open label request.
  *
@@ -43,8 +59,9 @@ export interface Closing {
  */
 export async function closeReturn(store: ReturnStore, o: Closing): Promise<void> {
   const { job } = o;
-  await store.change(job, async (tx, current) => {
-    if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
+  await store.change(job, async (tx, announced) => {
+    if (announced.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
+    const current = await storePaidPart(tx, announced, o.units);
     const [isEverythingKnown, giftCards, labels] = await together(tx, () =>
       allInOrder([
         showAndFinish(tx, job),
@@ -145,6 +162,80 @@ export async function failJob(
       timeline: [
         { returnId: job.returnId, kind: 'return.processing.failed', text: message, facts },
       ],
+    };
+  });
+}
+
+const MORE_WAS_MADE =
+  'more than its exchange order was made for the return, which a cancellation cannot undo';
+const MORE_IS_UNKNOWN = `another request to the commerce provider has an unknown outcome. Process the return again; ${ASK_A_PERSON}`;
+const KEPT = 'the shopper keeps an instant refund, so the return cannot be cancelled';
+
+/** The data that a run needs to cancel the exchange order of a return. It has no line items and no goods. */
+interface PreparedCancellation extends Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'> {
+  /** The exchange order; undefined while the outcome of its request is unknown. */
+  readonly order: MadeOrder | undefined;
+  readonly isOrderCancelled: boolean;
+  readonly steps: { readonly exchange: Step; readonly cancellation: Step };
+}
+
+/**
+ * Checks again, under the row lock, whether the return can be cancelled together with its exchange order. Records the
+ * step that cancels the order.
+ *
+ * @returns undefined when no exchange order was requested, so that only the return is cancelled.
+ * @throws NotProcessable; LeaseLost.
+ */
+export function prepareCancellation(
+  { pool, store, providers }: PrepareDeps,
+  job: Job,
+): Promise<PreparedCancellation | undefined> {
+  return inTransaction(pool, async (tx) => {
+    const [locked, details, requested, isKept] = await together(tx, () =>
+      allInOrder([
+        lockReturnOf(tx, job),
+        store.load(tx, job.shopId, job.returnId),
+        requestedOf(tx, job),
+        isInstantRefundKept(tx, job),
+      ]),
+    );
+    if (!details || !isOpenOrInReview(details.state))
+      throw new NotProcessable('the return has ended');
+    if (requested.others === 'made') throw new NotProcessable(MORE_WAS_MADE);
+    if (requested.others === 'unknown') throw new NotProcessable(MORE_IS_UNKNOWN);
+    if (isKept) throw new NotProcessable(KEPT);
+    const { exchange, isOrderCancelled } = requested;
+    if (!exchange) return undefined;
+    const commerce = await providers.of(tx, job);
+    if (!commerce) throw new NotProcessable(NO_PROVIDER);
+    const { step, order } = exchange;
+    const cancellation = cancellationStep({ ...job, nonce: locked.nonce }, step.currency);
+    const atPlan = { newsAtPlan: undefined, connectionAtPlan: locked.connection };
+    const steps = await committing(tx, () =>
+      intendCancellation(tx, job, { exchange: step, cancellation, atPlan }),
+    );
+    const whole = { details: { ...details, lineItems: [] }, lines: [], stock: [] };
+    return { ...whole, commerce, order, isOrderCancelled, steps };
+  });
+}
+
+/**
+ * Ends the job and cancels the return, in one transaction.
+ *
+ * @throws NotProcessable when a request to the provider has an unknown outcome; LeaseLost.
+ */
+export async function closeAsCancelled(store: ReturnStore, job: Job): Promise<void> {
+  await store.change(job, async (tx, current) => {
+    const [isEverythingKnown, events] = await together(tx, () =>
+      allInOrder([showAndFinish(tx, job), cancelOpenLabelRequest(tx, job)]),
+    );
+    if (!isEverythingKnown) throw new NotProcessable(MORE_IS_UNKNOWN);
+    const text = 'The return was cancelled';
+    return {
+      value: undefined,
+      stateChanges: [new Return(current).cancelAfterOrder()],
+      events,
+      timeline: [{ returnId: current.id, kind: 'return.cancelled', text }],
     };
   });
 }

@@ -1,17 +1,18 @@
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { parseExactJson } from '../../contract/exact-json.ts';
-import { addedJitter, createBackoff } from '../../platform/backoff.ts';
-import { systemActor } from '../../platform/identity.ts';
-import { createJobLease } from '../../platform/job-lease.ts';
-import { LeaseLost } from '../../platform/lease-lost.ts';
-import { onlyRow } from '../../platform/only-row.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
-import type { AdditionalDetails } from '../commerce/provider.ts';
+import type { AdditionalDetails } from '../../commerce/provider.ts';
+import { parseExactJson } from '../../contract/validate/exact-json.ts';
+import { createJobLease, LeaseLost } from '../../platform/leases/leases.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { named, type Param, param, raw, type Sql, sql } from '../../platform/postgres/sql.ts';
+import { addedJitter, createBackoff } from '../../platform/process/backoff.ts';
+import { systemActor } from '../../platform/security/identity.ts';
+import { currentTraceparent } from '../../platform/telemetry/telemetry.ts';
+import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 
 /**
- * Length of a lease. When a worker was killed, another one continues its job after this time (`takeover.ts`). A live
+ * Length of a lease. When a worker was killed, another one continues its job after this time (`worker.ts`). A live
  * worker renews its leases, so a call to the provider may take longer. Milliseconds.
  */
 export const LEASE_MS = 3_000;
@@ -62,8 +63,8 @@ export const OPEN_JOB = "state in ('queued', 'running', 'cancelling')";
 const isOpen = raw(OPEN_JOB);
 
 /**
- * SQL condition: a worker has the lease of an open job. A queued job has no token, or an old one of a process of the
- * previous release. Its expiry alone does not end a lease, because the clock of the database may have been set.
+ * SQL condition: a worker has the lease of an open job. A queued job has no token. Its expiry alone does not end a
+ * lease, because the clock of the database may have been set.
  */
 export const IS_LEASED = "(state in ('running', 'cancelling') and lease_token is not null)";
 
@@ -159,8 +160,8 @@ export interface LockedReturn {
   readonly hasRequests: boolean;
   /** The commerce connection of the return's shop, see {@link connectedTo}; null when there is none. */
   readonly connection: string | null;
-  /** The random value in the keys of the return's effects; null when the return has none. */
-  readonly nonce: string | null;
+  /** The random value in the keys of the return's effects. */
+  readonly nonce: string;
 }
 
 /**
@@ -236,3 +237,35 @@ export const RETRY_BACKOFF = createBackoff({
   longestMs: 60_000,
   jitter: addedJitter,
 });
+
+/** Prefix of the channel `processing_<schema>`, which is notified by the commit that queues a job. */
+export const JOBS_CHANNEL_PREFIX = 'processing_';
+
+/**
+ * Queues a job, marks its return as queued, and adds a timeline entry. The caller must hold the row lock of the return,
+ * and must have checked that no job is queued.
+ */
+export async function queueJob(
+  tx: Queryable,
+  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'>,
+  entry: NewTimelineEntry,
+): Promise<void> {
+  const shop = param(job.shopId);
+  const returnId = param(job.returnId);
+  await tx.query(
+    named(
+      'processing-queue',
+      sql`
+with queued as (
+  insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent)
+  values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'},
+          ${JSON.stringify(job.details)}, ${job.source},
+          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
+), marked as (
+  update returns set processing = true, queued_at = coalesce(queued_at, now())
+   where shop_id = ${shop} and id = ${returnId}
+)
+${insertTimeline(job, [entry])}, pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')`,
+    ),
+  );
+}

@@ -1,8 +1,5 @@
 import type pg from 'pg';
 import { type Return, UpsellPayment } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { allInOrder } from '../../platform/all-in-order.ts';
-import { formatAmount, sameDecimal } from '../../platform/money.ts';
-import { committing, inTransaction, together } from '../../platform/postgres.ts';
 import {
   CommerceFailure,
   type Effect,
@@ -15,8 +12,11 @@ import {
   isOrder,
   type MadeOrder,
   movesMoney,
-} from '../commerce/provider.ts';
-import type { RequestWatch } from '../commerce/request-watch.ts';
+} from '../../commerce/provider.ts';
+import type { RequestWatch } from '../../commerce/request-watch.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { committing, inTransaction, together } from '../../platform/postgres/postgres.ts';
+import { formatAmount, sameDecimal } from '../../platform/values/money.ts';
 import { findObstacleThere } from '../returnable.ts';
 import {
   recordEffect,

@@ -1,6 +1,6 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { formatAmount, minorOf } from '../../platform/money.ts';
-import type { EffectKind } from '../commerce/provider.ts';
+import type { EffectKind } from '../../commerce/provider.ts';
+import { formatAmount, minorOf } from '../../platform/values/money.ts';
 
 /**
  * One effect for a return, as a plan has it. Its amount is in the currency in which the shopper paid. It is `0` when
@@ -56,7 +56,7 @@ export class ProviderChanged extends Error {
 export interface PlanInput {
   readonly details: Return;
   /** See {@link KeyedReturn}. */
-  readonly nonce: string | null;
+  readonly nonce: string;
   /** Whether an external provider issues gift cards. It gets an event when the return is closed. */
   readonly giftCardsAreExternal: boolean;
   /** The total of the instant refunds that the shopper keeps, in minor units of the presentment currency. */
@@ -95,8 +95,8 @@ export function planSteps(o: PlanInput): PlannedStep[] {
 /** The values of a return that the keys of its effects are made of. */
 interface KeyedReturn {
   readonly returnId: bigint;
-  /** A random value that the return has got with its id; null for a return of a release before this value. */
-  readonly nonce: string | null;
+  /** A random value that the return has got with its id. */
+  readonly nonce: string;
 }
 
 /** Returns the step that cancels the exchange order of a return. No plan contains it. */
@@ -106,5 +106,5 @@ export function cancellationStep(of: KeyedReturn, currency: string): PlannedStep
 }
 
 function keyOf({ returnId, nonce }: KeyedReturn, kind: EffectKind): string {
-  return ['rms:return', returnId, ...(nonce === null ? [] : [nonce]), kind].join(':');
+  return ['rms:return', returnId, nonce, kind].join(':');
 }

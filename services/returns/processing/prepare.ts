@@ -5,17 +5,29 @@ import {
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { allInOrder } from '../../platform/all-in-order.ts';
-import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
-import type { CommerceProvider, RestockLine, ReturnedLine } from '../commerce/provider.ts';
-import { NO_PROVIDER } from '../commerce/provider.ts';
-import type { Providers } from '../commerce/providers.ts';
+import type { CommerceProvider, RestockLine, ReturnedLine } from '../../commerce/provider.ts';
+import { NO_PROVIDER } from '../../commerce/provider.ts';
+import type { Providers } from '../../commerce/providers.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import {
+  committing,
+  inTransaction,
+  type Queryable,
+  together,
+} from '../../platform/postgres/postgres.ts';
+import { type FeeRule, type PaidUnits, paidPart } from '../arrivals/paid-part.ts';
+import {
+  EXCHANGE_TEXT,
+  feeRuleOf,
+  isLess,
+  NOTHING_PAYABLE_TEXT,
+  unitsToPay,
+} from '../arrivals/paid-part-store.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { findObstacleThere } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { intendSteps } from './effect-store.ts';
-import { mayHaveFulfilled } from './fulfilment.ts';
+import { intendSteps, mayHaveFulfilled } from './effect-store.ts';
 import { type Job, type LockedReturn, lockReturnOf } from './jobs.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
 import { restockLines } from './restock.ts';
@@ -48,6 +60,8 @@ export interface Prepared {
    * may have.
    */
   readonly giftCardsAreExternal: boolean;
+  /** The units that are paid where the policy pays what arrived. The amounts of `details` and `lines` are for them. */
+  readonly units: PaidUnits;
   /** The steps that are not done, in their order. */
   readonly steps: readonly Step[];
 }
@@ -61,7 +75,7 @@ export interface Prepared {
 export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
   const { store, providers } = deps;
   return inTransaction(deps.pool, async (tx) => {
-    const [locked, details, instantRefunds, settings] = await together(tx, () =>
+    const [locked, announced, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         store.load(tx, job.shopId, job.returnId),
@@ -69,12 +83,16 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
         loadSettings(tx, job.shopId),
       ]),
     );
-    if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
+    if (announced?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (instantRefunds.hasOpen) throw new NotProcessable('an instant refund is open');
     if (locked.hasRequests && (await mayHaveFulfilled(tx, job, 'order_cancel'))) {
       throw new NotProcessable('its exchange order was cancelled, or may have been');
     }
     const isPayable = await requirePayable(tx, job, locked);
+    const units = await unitsToPay(tx, announced, locked);
+    const details = isLess(announced, units)
+      ? requirePaidPart(announced, units, await feeRuleOf(tx, announced))
+      : announced;
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider has issued a card, or may have, a card of an external provider would be a second card.
@@ -96,9 +114,19 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
     const atPlan = { newsAtPlan, connectionAtPlan: locked.connection };
     const steps = await committing(tx, () => intendSteps(tx, job, { planned, atPlan }));
     const lines = details.lineItems.map(returnedLine);
-    const rest = { lines, stock, commerce, restockMode, giftCardsAreExternal, steps };
+    const rest = { lines, stock, commerce, restockMode, giftCardsAreExternal, units, steps };
     return { details: { ...details, lineItems: [] }, ...rest };
   });
+}
+
+/** Returns a return with only its paid units. @throws NotProcessable when none is, or when the exchange needs more. */
+function requirePaidPart(announced: Return, units: PaidUnits, feeFor: FeeRule | undefined): Return {
+  if ([...units.values()].every((paid) => paid === 0)) {
+    throw new NotProcessable(NOTHING_PAYABLE_TEXT);
+  }
+  const part = paidPart(announced, units, feeFor);
+  if (!part) throw new NotProcessable(EXCHANGE_TEXT);
+  return part.details;
 }
 
 /**

@@ -7,8 +7,8 @@ import {
   type Return,
   ReturnMethod,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { parseId } from '../../platform/ids.ts';
-import type { RestockLine } from '../commerce/provider.ts';
+import type { RestockLine } from '../../commerce/provider.ts';
+import { parseId } from '../../platform/values/ids.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 
@@ -33,19 +33,24 @@ export async function locationOf(
 }
 
 /**
- * Returns the line items to restock: their disposition is back_to_stock, or they have none. Goods that the shopper
- * keeps are not restocked. Lines without a location of their own get the location 0, see {@link atLocation}.
+ * Returns the line items to restock: their disposition is back_to_stock, or they have none. Units that another
+ * disposition is about are left out. Goods that the shopper keeps are not restocked. Lines without a location of their
+ * own get the location 0, see {@link atLocation}.
  */
 export function restockLines(details: Return): RestockLine[] {
   if (details.returnMethod === ReturnMethod.KEEP_ITEM) return [];
-  return details.lineItems.filter(isForStock).map((line) => ({
-    lineItemId: line.lineItemId,
-    providerLineItemId: line.providerLineItemId,
-    variantId: line.variantId,
-    sku: line.sku,
-    quantity: line.quantity,
-    locationId: parseId(line.providerRestockLocationId) ?? 0n,
-  }));
+  return details.lineItems.flatMap((line) => {
+    const quantity = unitsForStock(line);
+    if (quantity === 0) return [];
+    return {
+      lineItemId: line.lineItemId,
+      providerLineItemId: line.providerLineItemId,
+      variantId: line.variantId,
+      sku: line.sku,
+      quantity,
+      locationId: parseId(line.providerRestockLocationId) ?? 0n,
+    };
+  });
 }
 
 /** Returns the lines, with this location for those that have none of their own. */
@@ -68,7 +73,7 @@ export function restockItems(
   );
 }
 
-function isForStock(line: LineItem): boolean {
-  const outcome = line.disposition?.outcome;
-  return outcome === undefined || outcome === DispositionOutcome.BACK_TO_STOCK;
+function unitsForStock({ disposition, quantity }: LineItem): number {
+  if (!disposition || disposition.outcome === DispositionOutcome.BACK_TO_STOCK) return quantity;
+  return Math.max(0, quantity - (disposition.quantity ?? quantity));
 }

@@ -1,19 +1,18 @@
 import type pg from 'pg';
 import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type Backoff, createBackoff, equalJitter, retry } from '../../platform/backoff.ts';
-import { isUnavailable } from '../../platform/errors.ts';
-import { LeaseLost } from '../../platform/lease-lost.ts';
-import type { Logger } from '../../platform/log.ts';
-import { isOutage } from '../../platform/outage.ts';
-import { inTransaction } from '../../platform/postgres.ts';
-import { withTraceparent } from '../../platform/telemetry.ts';
-import { type CommerceProvider, LedgerUnavailable } from '../commerce/provider.ts';
-import type { Providers } from '../commerce/providers.ts';
-import type { RequestWatch } from '../commerce/request-watch.ts';
+import { type CommerceProvider, LedgerUnavailable } from '../../commerce/provider.ts';
+import type { Providers } from '../../commerce/providers.ts';
+import type { RequestWatch } from '../../commerce/request-watch.ts';
+import { LeaseLost } from '../../platform/leases/leases.ts';
+import { isOutage } from '../../platform/postgres/outage.ts';
+import { inTransaction } from '../../platform/postgres/postgres.ts';
+import { type Backoff, createBackoff, equalJitter, retry } from '../../platform/process/backoff.ts';
+import type { Logger } from '../../platform/telemetry/log.ts';
+import { withTraceparent } from '../../platform/telemetry/telemetry.ts';
+import { isUnavailable } from '../../platform/values/errors.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { closeAsCancelled, prepareCancellation } from './cancellation.ts';
 import { recordNoEffect, recordProblem } from './effect-store.ts';
 import {
   hadNoEffect,
@@ -23,7 +22,7 @@ import {
   reasonOf,
   requestedPauseMs,
 } from './failure.ts';
-import { closeReturn, failJob } from './finish.ts';
+import { closeAsCancelled, closeReturn, failJob, prepareCancellation } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { findMadeOrder, performStep } from './perform.ts';
 import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
@@ -90,7 +89,7 @@ async function fulfil(
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
   if (job.isCancellation) return cancelWithOrder(deps, job, progress);
   const prepared = await prepare(deps, job);
-  const { restockMode, giftCardsAreExternal, steps, commerce } = prepared;
+  const { restockMode, giftCardsAreExternal, units, steps, commerce } = prepared;
   // Read the location before any payment, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, prepared);
   const located = { ...prepared, stock: atLocation(prepared.stock, location) };
@@ -100,7 +99,7 @@ async function fulfil(
       performStep({ pool, watch, job, prepared: located, step }),
     );
   }
-  await closeReturn(store, { job, restockMode, giftCardsAreExternal, location });
+  await closeReturn(store, { job, restockMode, giftCardsAreExternal, units, location });
 }
 
 /** Notes which step is requested while `work` runs, for the case that the request fails. */

@@ -5,8 +5,8 @@ import type {
   CountEventsRequest,
   ReadEventsRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { callerShape, parseInput, requiredText, time } from '../../platform/input.ts';
+import { invalidField } from '../../platform/values/errors.ts';
+import { callerShape, parseInput, requiredText, time } from '../../platform/values/input.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 
 /**

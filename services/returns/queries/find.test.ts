@@ -1,8 +1,15 @@
-import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { randomUUID } from 'node:crypto';
+import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import {
+  DispositionOutcome,
+  type Return,
+  type Submitter,
+  SubmitterSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnSelectorSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line, newId } from '../../../test/kit/builders.ts';
 import {
@@ -13,10 +20,10 @@ import {
   type ReturnsBench,
   startReturnsBench,
 } from '../../../test/kit/services/returns-bench.ts';
-import { actor, refusal } from '../../../test/kit/services/running-service.ts';
-import { cleanText, normalForm } from '../../platform/text.ts';
+import { actor, newShop, refusal } from '../../../test/kit/services/running-service.ts';
+import { cleanText, normalForm } from '../../platform/values/text.ts';
 import { loadFitting } from '../store/load.ts';
-import type { Selector } from './select.ts';
+import type { Selector } from './find.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {
@@ -98,6 +105,36 @@ describe('find return', () => {
     const value = order.providerOrderId;
     expect(await find(shopId, { case: 'orderId', value })).toEqual(newest);
     expect(await find(shopId, { case: 'orderName', value: '#same' })).toEqual(newest);
+  });
+
+  test('finds the newest return of an order among those of a submitter', async () => {
+    const shopId = await bench.shop();
+    const order = { providerOrderId: newId(), name: '#shared' };
+    const by = (one: Submitter['by']) => ({ submitter: create(SubmitterSchema, { by: one }) });
+    const [storefront, app] = [
+      by({ case: 'storefrontKey', value: true }),
+      by({ case: 'app', value: 'app' }),
+    ];
+    const first = await bench.submit(shopId, { order, submittedAt: day(1), ...storefront });
+    const ofApp = await bench.submit(shopId, { order, submittedAt: day(2), ...app });
+    const newest = await bench.submit(shopId, { order, submittedAt: day(3) });
+    const selectors = [
+      { case: 'orderName', value: '#shared' },
+      { case: 'orderId', value: order.providerOrderId },
+      { case: 'providerOrderId', value: order.providerOrderId },
+    ] as const;
+    for (const selector of selectors) {
+      const of = async (submitter = {}) =>
+        (await bench.client.findReturn({ shopId, actor, selector, ...submitter })).return?.id;
+      expect(await of()).toBe(newest.id);
+      expect(await of(storefront)).toBe(first.id);
+      expect(await of(app)).toBe(ofApp.id);
+      const other = of(by({ case: 'app', value: 'another' }));
+      expect(await refusal(other)).toEqual(notFound('RETURN'));
+    }
+    const selector = { case: 'returnId', value: newest.id } as const;
+    const theirs = bench.client.findReturn({ shopId, actor, selector, ...app });
+    expect(await refusal(theirs)).toEqual(notFound('RETURN'));
   });
 
   test('finds no part of a name and no unknown return, and requires a selector', async () => {
@@ -263,5 +300,140 @@ describe('find returns', () => {
     expect(await ask([{}])).toEqual(invalid('selectors[0].selector'));
     const many = Array.from({ length: 33 }, () => ({ selector: byId(of) }));
     expect(await ask(many)).toEqual(invalid('selectors'));
+  });
+});
+
+const HOUR_MS = 3_600_000;
+const ago = (hours: number) => timestampFromDate(new Date(Date.now() - hours * HOUR_MS));
+const lastDay = () => ({ from: ago(24), to: ago(-1) });
+
+const cursorOf = (...parts: string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url');
+
+interface EventsQuery {
+  readonly triggers?: string[];
+  readonly from?: Timestamp;
+  readonly to?: Timestamp;
+  readonly pageSize?: number;
+  readonly cursor?: string;
+}
+
+/** Every page, one after another. */
+async function readAll(shopId: bigint, query: EventsQuery) {
+  const events: Uint8Array[] = [];
+  for (let cursor = ''; ; ) {
+    const page = await bench.client.readEvents({ shopId, actor, ...lastDay(), ...query, cursor });
+    events.push(...page.events);
+    cursor = page.nextCursor;
+    if (cursor === '') return events;
+  }
+}
+
+/** Stores rows that differ only in time, trigger and size. */
+async function store(
+  shopId: bigint,
+  rows: readonly { trigger: string; hoursAgo: number }[],
+  bytes = 36,
+): Promise<void> {
+  await bench.db.pool.query(
+    `insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, created_at, value,
+                         shard, written_by)
+     select $1, (now() at time zone 'utc' - g.hours * interval '1 hour')::date, nextval('event_positions'), g.id,
+            g.trigger, 'k', '', now(), now() - g.hours * interval '1 hour', convert_to(rpad(g.id::text, $5, 'x'), 'utf8'),
+            0, pg_current_xact_id()
+       from unnest($2::float8[], $3::text[], $4::uuid[]) as g (hours, trigger, id)`,
+    [
+      shopId,
+      rows.map((r) => r.hoursAgo),
+      rows.map((r) => r.trigger),
+      rows.map(() => randomUUID()),
+      bytes,
+    ],
+  );
+}
+
+describe('read events', () => {
+  test('returns the published events of the triggers and the shop, in order', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId);
+    const other = await bench.submit(shopId);
+    await bench.submit(await bench.shop());
+    const query = { triggers: ['return.created'], pageSize: 1 };
+    const events = (await readAll(shopId, query)).map((value) => fromBinary(EventSchema, value));
+    expect(events.map(({ returnId }) => returnId)).toEqual([one.id, other.id]);
+    expect(events[0]?.snapshot?.id).toBe(one.id);
+    expect(await readAll(shopId, { triggers: ['return.closed'] })).toEqual([]);
+  });
+
+  test('returns the events of the time span, over days and with pages of any size', async () => {
+    const rows = fc.record({
+      trigger: fc.constantFrom('a', 'b', 'c'),
+      hoursAgo: fc.integer({ min: 1, max: 100 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(rows, { maxLength: 30 }),
+        fc.tuple(fc.integer({ min: 0, max: 101 }), fc.integer({ min: 1, max: 101 })),
+        fc.integer({ min: 1, max: 7 }),
+        async (given, [until, length], pageSize) => {
+          const shopId = newShop();
+          await store(shopId, given);
+          // The borders are half an hour away from the rows, so that no row is on a border.
+          const time = { from: ago(until + length + 0.5), to: ago(until + 0.5) };
+          const query = { ...time, triggers: ['a', 'b'] };
+          const expected = given.filter(
+            ({ trigger, hoursAgo }) =>
+              trigger !== 'c' && hoursAgo <= until + length && hoursAgo > until,
+          );
+          const found = await readAll(shopId, { ...query, pageSize });
+          expect(found).toHaveLength(expected.length);
+          expect(new Set(found.map((value) => Buffer.from(value).toString())).size).toBe(
+            expected.length,
+          );
+          const counted = await bench.client.countEvents({ shopId, actor, ...query });
+          expect(counted).toMatchObject({ count: expected.length, more: false });
+        },
+      ),
+      { numRuns: 40 },
+    );
+  });
+
+  test('continues after thousands of rows of other triggers', async () => {
+    const shopId = newShop();
+    const others = Array.from({ length: 5_100 }, () => ({ trigger: 'x', hoursAgo: 2 }));
+    await store(shopId, [...others, { trigger: 'a', hoursAgo: 1 }]);
+    const first = await bench.client.readEvents({ shopId, actor, triggers: ['a'], ...lastDay() });
+    expect(first.events).toEqual([]);
+    expect(first.nextCursor).not.toBe('');
+    expect(await readAll(shopId, { triggers: ['a'] })).toHaveLength(1);
+  });
+
+  test('stops a page at 8 MiB', async () => {
+    const shopId = newShop();
+    const large = Array.from({ length: 3 }, () => ({ trigger: 'a', hoursAgo: 1 }));
+    await store(shopId, large, 5 * 1024 * 1024);
+    const ask = { shopId, actor, triggers: ['a'], ...lastDay() };
+    const first = await bench.client.readEvents(ask);
+    expect(first.events).toHaveLength(2);
+    const second = await bench.client.readEvents({ ...ask, cursor: first.nextCursor });
+    expect(second.events).toHaveLength(1);
+    expect(second.nextCursor).toBe('');
+  });
+
+  test.each<[EventsQuery, string]>([
+    [{ triggers: [] }, 'triggers'],
+    [{ triggers: Array(21).fill('a') }, 'triggers'],
+    [{ triggers: [' '] }, 'triggers[0]'],
+    [{ from: ago(0), to: ago(1) }, 'to'],
+    [{ from: ago(24 * 41), to: ago(0) }, 'to'],
+    [{ pageSize: 201 }, 'page_size'],
+    [{ pageSize: -1 }, 'page_size'],
+    [{ cursor: 'x' }, 'cursor'],
+    [{ cursor: cursorOf('2026-01-01', '-1') }, 'cursor'],
+    [{ cursor: cursorOf('2026-13-45', '1') }, 'cursor'],
+    [{ cursor: cursorOf('2026-02-29', '1') }, 'cursor'],
+    [{ cursor: cursorOf('0000-01-01', '1') }, 'cursor'],
+  ])('rejects %#: %s', async (query, field) => {
+    const request = { shopId: newShop(), actor, triggers: ['a'], ...lastDay(), ...query };
+    expect(await refusal(bench.client.readEvents(request))).toEqual(invalid(field));
   });
 });

@@ -9,14 +9,14 @@ import {
 import {
   type ReturnSummary,
   ReturnSummarySchema,
+  type SummaryDetailsSchema,
   type SummaryTotalsSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { enumText } from '../../platform/enum-text.ts';
-import { formatAmount, minorOf, type Side } from '../../platform/money.ts';
-import { param, type Sql, sql, unnamed } from '../../platform/sql.ts';
+import { param, raw, type Sql, sql, unnamed } from '../../platform/postgres/sql.ts';
+import { enumText } from '../../platform/values/enum-text.ts';
+import { formatAmount, minorOf, type Side } from '../../platform/values/money.ts';
 import { labelStatusText, outcomeText, stateText } from '../store/texts.ts';
-import { orderBy, type Sorting } from './sorting.ts';
-import { type DetailsRow, detailColumns, GOODS, toDetails } from './summary-details.ts';
+import { orderBy, type Sorting } from './cursor.ts';
 
 const AMOUNTS = ['return_total', 'shipping', 'return_credit', 'handling_fee', 'refund'] as const;
 type AmountColumn = `${Side}${(typeof AMOUNTS)[number]}`;
@@ -49,7 +49,7 @@ interface SummaryRow extends Readonly<Record<AmountColumn, string>>, Partial<Det
 const typeText = enumText(ReturnTypeSchema);
 const methodText = enumText(ReturnMethodSchema);
 
-export interface SummaryPage {
+interface SummaryPage {
   readonly shopId: bigint;
   /** SQL that selects `id` and `at` of the returns on the page. */
   readonly page: Sql;
@@ -154,5 +154,49 @@ function optionalTimes(row: SummaryRow): { editedAt?: Timestamp; archivedAt?: Ti
   return {
     ...(row.edited_at && { editedAt: timestampFromDate(row.edited_at) }),
     ...(row.archived_at && { archivedAt: timestampFromDate(row.archived_at) }),
+  };
+}
+
+/** Maximum number of titles in a summary. */
+const TITLES = 3;
+
+/** The columns for the details of a summary. The total of the list is the same in each row. */
+interface DetailsRow {
+  readonly customer_first_name: string | null;
+  readonly customer_last_name: string | null;
+  readonly customer_email: string | null;
+  readonly flag_reasons: readonly string[];
+  readonly is_reported: boolean;
+  readonly units: number;
+  readonly titles: readonly string[] | null;
+  readonly total: number;
+}
+
+/**
+ * SQL for the columns of {@link DetailsRow}, from returns `r` and their {@link GOODS}. @param count SQL that selects
+ * `total`.
+ */
+const detailColumns = (count: Sql): Sql => sql`,
+       r.customer_first_name, r.customer_last_name, r.customer_email, r.flag_reasons,
+       r.fraud_reported_at is not null as is_reported, goods.units, goods.titles,
+       (select counted.total from (${count}) counted) as total`;
+
+/** SQL that joins the number and titles of the line items of a return `r`. */
+const GOODS = sql`
+ cross join lateral (
+    select coalesce(sum(l.quantity), 0)::int as units,
+           (array_agg(l.title order by l.position))[1:${raw(TITLES)}] as titles
+      from return_lines l
+     where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null) goods`;
+
+function toDetails(row: DetailsRow): MessageInitShape<typeof SummaryDetailsSchema> {
+  return {
+    customerFirstName: row.customer_first_name ?? '',
+    customerLastName: row.customer_last_name ?? '',
+    customerEmail: row.customer_email ?? '',
+    flagReasons: [...row.flag_reasons],
+    fraudReported: row.is_reported,
+    units: row.units,
+    titles: [...(row.titles ?? [])],
   };
 }

@@ -6,9 +6,9 @@ import {
   type SummarizeResponse,
   SummarizeResponseSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { callerShape, parseInput, time } from '../../platform/input.ts';
-import { formatAmount, minorOf } from '../../platform/money.ts';
+import { invalidField } from '../../platform/values/errors.ts';
+import { callerShape, parseInput, time } from '../../platform/values/input.ts';
+import { formatAmount, minorOf } from '../../platform/values/money.ts';
 import { outcomeText, stateText } from '../store/texts.ts';
 
 const DEFAULT_PERIOD_MS = 30 * 24 * 60 * 60 * 1_000;

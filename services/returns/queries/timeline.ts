@@ -7,13 +7,13 @@ import {
   type TimelineEntry,
   TimelineEntrySchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { actorKindText } from '../../platform/actor.ts';
-import { callerShape, id, parseInput, text } from '../../platform/input.ts';
-import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
-import { onlyRow } from '../../platform/only-row.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { actorKindText } from '../../platform/values/actor.ts';
+import { callerShape, id, parseInput, text } from '../../platform/values/input.ts';
+import { bindCursor, placeInCursor } from '../../platform/values/list-cursor.ts';
 import { returnNotFound } from '../errors.ts';
-import type { ReturnRef } from '../return-ref.ts';
+import type { ReturnRef } from '../return.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
 
 interface EntryRow {

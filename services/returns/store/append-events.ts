@@ -1,9 +1,9 @@
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { ReturnTrigger } from '../../contract/vocabulary.ts';
-import { allInOrder } from '../../platform/all-in-order.ts';
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
-import { type Queryable, together } from '../../platform/postgres.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { type Queryable, together } from '../../platform/postgres/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 import { insertSnapshot, longTextBytes } from './snapshot-store.ts';
 

@@ -1,7 +1,7 @@
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
-import { snakeCase } from '../../platform/text.ts';
+import { snakeCase } from '../../platform/values/text.ts';
 import { detailsTooLarge } from '../errors.ts';
 import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
 import { LINE_AMOUNTS } from '../money/totals.ts';
@@ -79,8 +79,8 @@ const GROWTH_MAX = 16;
  * the amounts of a line item are not in it, because they are in the tables of `../fields`. Bytes.
  *
  * Each number is the size that one more part adds to the JSON of the details, minus what the functions below count for
- * it, and rounded up. The part has its longest ids, times and enums. The test `an added part has the size that was
- * measured` fails when a field is added to a part, and shows the new sizes.
+ * it, and rounded up. The part has its longest ids, times and enums. The test `covers an added part at its longest` fails
+ * when a field is added to a part, and shows the new sizes.
  */
 const FRAME = {
   return: 2_352,

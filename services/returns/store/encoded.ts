@@ -19,10 +19,10 @@ export interface EncodedReturn {
 
 /**
  * Encodes the details without revision, `updated_at` and `processing`. When these bytes are different before and after
- * a change, `return.updated` is sent.
+ * a change, `return.updated` is sent. The submitter is not encoded, because events do not have it.
  */
 export function encodeDetails(details: Return): Uint8Array {
-  const { updatedAt: _, ...rest } = details;
+  const { updatedAt: _, submitter: __, ...rest } = details;
   return toBinary(ReturnSchema, { ...rest, revision: 0n, processing: false });
 }
 

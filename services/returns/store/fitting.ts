@@ -1,7 +1,7 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { MAX_MESSAGE_BYTES } from '../../platform/grpc/limits.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { MAX_MESSAGE_BYTES } from '../../platform/rpc/limits.ts';
 
 /** The size of a line item in a response without its texts: amounts, names and tags. Bytes. */
 const LINE_BYTES = 1_000;

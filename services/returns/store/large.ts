@@ -1,8 +1,8 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { currentCaller } from '../../platform/caller.ts';
-import { DomainError } from '../../platform/errors.ts';
-import { createShopPermits } from '../../platform/shop-permits.ts';
+import { createShopPermits } from '../../platform/process/permits.ts';
+import { currentCaller } from '../../platform/rpc/caller.ts';
+import { DomainError } from '../../platform/values/errors.ts';
 
 /**
  * Above this size, a return needs a permit to be read or changed. The size is that of its line items and uploads, as

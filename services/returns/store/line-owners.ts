@@ -1,6 +1,12 @@
-import { invalidField } from '../../platform/errors.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { invalidField } from '../../platform/values/errors.ts';
 import { lineItemNotFound } from '../errors.ts';
+
+/** The return of a line item, and the units of the line item. */
+interface LineOwner {
+  readonly returnId: bigint;
+  readonly quantity: number;
+}
 
 /**
  * Returns the return of each line item. Line items that do not exist, belong to another shop or were removed are left
@@ -10,15 +16,15 @@ export async function ownersOf(
   db: Queryable,
   shopId: bigint,
   lineItemIds: readonly bigint[],
-): Promise<Map<bigint, bigint>> {
-  const { rows } = await db.query<{ id: bigint; return_id: bigint }>({
+): Promise<Map<bigint, LineOwner>> {
+  const { rows } = await db.query<{ id: bigint; return_id: bigint; quantity: number }>({
     name: 'line-owners',
-    text: `select id, return_id from return_lines
+    text: `select id, return_id, quantity from return_lines
             where shop_id = $1 and id = any($2::bigint[]) and removed_at is null
             order by id`,
     values: [shopId, lineItemIds],
   });
-  return new Map(rows.map((row) => [row.id, row.return_id]));
+  return new Map(rows.map(({ id, return_id: returnId, quantity }) => [id, { returnId, quantity }]));
 }
 
 /** The latest assessment of a line item, with its note. */
@@ -73,7 +79,7 @@ export async function returnsOfLines(
 ): Promise<bigint[]> {
   const owners = await ownersOf(db, shopId, lineItemIds);
   if (lineItemIds.some((id) => !owners.has(id))) throw lineItemNotFound();
-  return [...new Set(owners.values())];
+  return [...new Set([...owners.values()].map(({ returnId }) => returnId))];
 }
 
 /**

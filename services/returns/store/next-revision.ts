@@ -13,7 +13,7 @@ const NEXT = 'greatest(revision + 1, (select revision_floor from server_timeline
  * run that made no effect, has the revision of the event before it.
  *
  * A change counts when the details are different after it. `encodeDetails` (`encoded.ts`) says what belongs to the
- * details. For inspections, `store-statement.ts` compares their columns. A note in the timeline does not count, and
+ * details. For inspections, `inspections/inspections.ts` compares their columns. A note in the timeline does not count, and
  * neither does the flag `processing`.
  */
 export const NEXT_REVISION = `revision = ${NEXT}, updated_at = greatest(updated_at, clock_timestamp())`;

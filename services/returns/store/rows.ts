@@ -88,6 +88,9 @@ interface ReturnColumns {
   readonly presentment_currency: string;
   readonly flag_reasons: readonly string[];
   readonly processing: boolean;
+  readonly policy_version: bigint | null;
+  readonly submitter: string | null;
+  readonly unexpected_quantity: number;
   readonly lines: readonly LineTexts[];
   readonly uploads: readonly UploadRow[];
   readonly exchanges: readonly ExchangeRow[];

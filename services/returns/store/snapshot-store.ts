@@ -2,18 +2,13 @@ import { createHash } from 'node:crypto';
 import { clone, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LONG_TEXT_BYTES } from '../../contract/limits.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 
 /** The maximum size of the value of a column. Bytes. */
 const MAX_BYTES = 2 ** 31 - 1;
 /** Prefix of a hash. It begins with NUL, which no stored text has, so no text begins with this prefix. */
 const HASH_PREFIX = '\0sha256:';
-/**
- * The first byte of a stored snapshot that has hashes instead of long texts. No proto message begins with this byte. So
- * a process of a release without hashes fails to read the snapshot, and does not show hashes as notes.
- */
-const WITHOUT_TEXTS = 0;
 
 export interface SnapshotKey {
   readonly shopId: bigint;
@@ -105,21 +100,14 @@ async function readStored(
   );
   const [row] = rows;
   if (!row) return undefined;
-  const { value } = row;
-  if (!value) return 'large';
-  return fromBinary(ReturnSchema, value[0] === WITHOUT_TEXTS ? value.subarray(1) : value);
+  return row.value ? fromBinary(ReturnSchema, row.value) : 'large';
 }
 
-function withoutTexts(of: Return): Buffer {
+function withoutTexts(of: Return): Uint8Array {
   const short = clone(ReturnSchema, of);
-  let isWhole = true;
-  forTexts(short, (text) => {
-    const stored = isLong(text) ? hashOf(text) : text;
-    if (stored.startsWith(HASH_PREFIX)) isWhole = false;
-    return stored;
-  });
-  const marker = isWhole ? [] : [Buffer.of(WITHOUT_TEXTS)];
-  return Buffer.concat([...marker, toBinary(ReturnSchema, short)]);
+  delete short.submitter;
+  forTexts(short, (text) => (isLong(text) ? hashOf(text) : text));
+  return toBinary(ReturnSchema, short);
 }
 
 function isLong(text: string): boolean {

@@ -12,7 +12,7 @@ import {
   LabelProviderSchema,
   RestockModeSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { enumText } from '../../platform/enum-text.ts';
+import { enumText } from '../../platform/values/enum-text.ts';
 
 // The texts of enums of the proto in the database.
 export const stateText = enumText(ReturnStateSchema);

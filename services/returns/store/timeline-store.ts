@@ -1,7 +1,7 @@
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { actorKindText } from '../../platform/actor.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { named, type Sql, sql } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { named, type Sql, sql } from '../../platform/postgres/sql.ts';
+import { actorKindText } from '../../platform/values/actor.ts';
 
 /** A new entry of a timeline. People read it. */
 export interface NewTimelineEntry {

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres/postgres.ts';
 import { LARGE_BYTES, type LargeWork } from './large.ts';
 
 /** The parts of the process that a store of returns needs. */

@@ -8,17 +8,27 @@ import {
   OrderSchema,
   type SubmitReturnRequest,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { OrderAnswer } from '../../commerce/find-order.ts';
+import type { FoundOrder } from '../../commerce/provider.ts';
+import {
+  type Elsewhere,
+  type LineLeft,
+  linesLeft,
+  moneyLeft,
+  shippingThere,
+} from '../../commerce/remaining.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { decimalsOf } from '../../platform/currencies.ts';
-
-import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
-import { type LineValue, minus, netOf, shareOf, ZERO_VALUE } from '../../platform/line-value.ts';
-import { amountOf, type Both, formatAmount, inBoth } from '../../platform/money.ts';
-import { normalForm } from '../../platform/text.ts';
-
-import type { OrderAnswer } from '../commerce/find-order.ts';
-import type { FoundOrder } from '../commerce/provider.ts';
-import { type Elsewhere, type LineLeft, linesLeft, moneyLeft } from '../commerce/remaining.ts';
+import { decimalsOf } from '../../platform/values/currencies.ts';
+import { DomainError, invalidField, stateForbids } from '../../platform/values/errors.ts';
+import {
+  type LineValue,
+  minus,
+  netOf,
+  shareOf,
+  ZERO_VALUE,
+} from '../../platform/values/line-value.ts';
+import { amountOf, type Both, formatAmount, inBoth } from '../../platform/values/money.ts';
+import { normalForm } from '../../platform/values/text.ts';
 
 /** Whether a submission has the name of the order and not its id. Then the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
@@ -43,7 +53,8 @@ export function lookedUp(
   elsewhere: Elsewhere = [],
 ): SubmitReturnRequest {
   const found = orderIn(answer);
-  const { currencies, shipping } = found;
+  const { currencies } = found;
+  const shipping = shippingThere(found, elsewhere);
   requireCurrency(request.currency, currencies.shop);
   requireCurrency(request.presentmentCurrency, currencies.presentment);
   return {
@@ -56,7 +67,7 @@ export function lookedUp(
     },
     currency: currencies.shop,
     presentmentCurrency: currencies.presentment,
-    ...(shipping && { orderShipping: amountIn(shipping.left, currencies) }),
+    ...(shipping && { orderShipping: amountIn(shipping, currencies) }),
     lines: linesOf(request, found, elsewhere),
   };
 }
@@ -133,8 +144,34 @@ function withoutShipping(
   }, money);
 }
 
-/** Returns the order line with the id of the line item, or else the one with its sku. */
-function lineOf(
+/**
+ * Returns what was paid for some units of order lines, as a return of them would get it: their shares in what is left.
+ *
+ * @param quantityOf the number of units of a line.
+ */
+export function valuesLeft(
+  found: FoundOrder,
+  elsewhere: Elsewhere,
+  quantityOf: (line: LineLeft) => number,
+): Both<LineValue>[] {
+  let money = moneyLeft(found, elsewhere);
+  return linesLeft(found, elsewhere).map((line) => {
+    const quantity = quantityOf(line);
+    const most = inBoth((side) => smallest(netOf(line.valueLeft[side]), money?.[side]));
+    const value = quantity === 0 ? NOTHING : shareIn(line, quantity, { most });
+    money = money && inBoth((side) => (money?.[side] ?? 0n) - netOf(value[side]));
+    return value;
+  });
+}
+
+const NOTHING: Both<LineValue> = { shop: ZERO_VALUE, presentment: ZERO_VALUE };
+
+/**
+ * Returns the order line with the id of the line item, or else the one with its sku.
+ *
+ * @throws DomainError INVALID_ARGUMENT when there is none, or several.
+ */
+export function lineOf(
   { providerLineItemId, sku }: LineInput,
   n: number,
   lines: readonly LineLeft[],
@@ -187,6 +224,10 @@ function completed(line: LineInput, left: LineLeft, o: Completing) {
       variantId: line.variantId || (left.variantId ?? 0n),
       sku: line.sku || shortened(left.sku),
       lineItemTitle: unknown ? shortened(left.title) : line.lineItemTitle,
+      variantTitle: unknown
+        ? line.variantTitle || shortened(left.variantTitle ?? '')
+        : line.variantTitle,
+      image: line.image || (left.image ?? ''),
       quantity,
       ...(line.price ? {} : amountsOf(line, value, o)),
       orderedQuantity: line.orderedQuantity ?? left.quantity,
@@ -219,7 +260,7 @@ function stated(line: LineInput, { at, most, currencies }: Completing): Both<Lin
 function shareIn(
   { unitsLeft: units, valueLeft }: LineLeft,
   quantity: number,
-  { most }: Completing,
+  { most }: Pick<Completing, 'most'>,
 ): Both<LineValue> {
   return inBoth((side) => {
     const share = shareOf({ units, value: valueLeft[side] }, quantity);
@@ -236,7 +277,7 @@ function amountIn(minor: Both<bigint>, currencies: Both<string>): Amount {
 }
 
 /** Cuts a text, because a provider may have a longer one than a line item may have. */
-function shortened(text: string): string {
+export function shortened(text: string): string {
   return [...text].slice(0, SHORT_TEXT_MAX).join('');
 }
 

@@ -1,7 +1,25 @@
 import { z } from 'zod';
-import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { ADDRESS_TEXT_MAX, FLAG_REASONS_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
+import {
+  PolicyUse,
+  type ReturnAmountsInput,
+  type Submitter,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  ADDRESS_TEXT_MAX,
+  EMAIL_MAX,
+  FLAG_REASONS_MAX,
+  SHOPPER_COMMENT_MAX,
+  SHORT_TEXT_MAX,
+  SUBMITTED_LINES_MAX,
+} from '../../contract/limits.ts';
+import {
+  callerShape,
+  id,
+  idempotencyKey,
+  requiredText,
+  text,
+  time,
+} from '../../platform/values/input.ts';
 import {
   amountsOf,
   countryCode,
@@ -13,10 +31,9 @@ import {
 import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../money/totals.ts';
 
 /** Maximum number of line items of a return. */
-const MAX_LINES = 250;
-const EMAIL_MAX = 320;
+const MAX_LINES = SUBMITTED_LINES_MAX;
 /** Maximum number of exchange items. A longer list is rejected before its items are checked. */
-const MAX_EXCHANGES = 250;
+export const MAX_EXCHANGES = 250;
 
 const name = text(SHORT_TEXT_MAX);
 /** A text that becomes null when it is empty, because empty means absent. */
@@ -47,6 +64,7 @@ const line = z.object({
   ...LINE_FIELDS.inputs,
   ...amountsOf(LINE_AMOUNTS),
   orderedQuantity: quantity.optional(),
+  comment: text(SHOPPER_COMMENT_MAX),
 });
 
 const exchange = z.object({
@@ -71,6 +89,12 @@ const boundedLines = z.array(z.unknown()).max(MAX_LINES, `must hold at most ${MA
 export const incompleteSubmission = z.object({
   order: z.object({ name: orderName }),
   lines: boundedLines,
+});
+
+/** The same, for a submission with `find_order`. */
+export const foundSubmission = z.object({
+  lines: boundedLines.min(1, 'must hold at least one line'),
+  orderEmail: text(EMAIL_MAX).optional(),
 });
 
 const lines = boundedLines
@@ -123,6 +147,8 @@ export const submission = z.object({
   amounts: z.custom<ReturnAmountsInput>().optional(),
   ...amountsOf(['orderShipping'] as const),
   flagReasons,
+  policy: z.enum(PolicyUse, 'is unknown'),
+  submitter: z.custom<Submitter>().optional(),
 });
 
 export type Submission = z.output<typeof submission>;

@@ -1,7 +1,14 @@
 import { create, toJson } from '@bufbuild/protobuf';
-import { AddressSchema, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amountColumns, type Both, type Currencies, formatAmount } from '../../platform/money.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { AddressSchema } from '../../../proto/gen/rms/returns/v1/address_pb.ts';
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { FoundOrder } from '../../commerce/provider.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import {
+  amountColumns,
+  type Both,
+  type Currencies,
+  formatAmount,
+} from '../../platform/values/money.ts';
 import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
 import {
   type CheckedSums,
@@ -11,6 +18,8 @@ import {
   type LineSums,
   STORED_RETURN_AMOUNTS,
 } from '../money/totals.ts';
+import type { PolicyVersion } from '../policy/policy-store.ts';
+import { submitterText } from '../policy/submitter.ts';
 import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 
@@ -26,7 +35,13 @@ export interface CheckedSubmission {
   readonly sums: Both<CheckedSums>;
   /** What the order paid for shipping; undefined when it is not known. */
   readonly paidShipping: Both<bigint> | undefined;
+  /** See `goodsLimitOf`; absent when the order was not looked up. */
+  readonly goodsLimit?: Both<bigint> | undefined;
   readonly createdAt: Date;
+  /** The policy that judged it; absent when the policy was not used. */
+  readonly policy?: PolicyVersion | undefined;
+  /** The order at the provider; absent when it was not looked up. */
+  readonly found?: FoundOrder | undefined;
 }
 
 /**
@@ -80,6 +95,9 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
     presentment_currency: currencies.presentment,
     ...amountColumns(STORED_RETURN_AMOUNTS, sums, currencies),
     flag_reasons: submission.flagReasons,
+    policy_version: checked.policy?.version.toString() ?? null,
+    order_facts: checked.found ? orderFacts(checked.found, submission.lines) : null,
+    submitter: submitterText(submission.submitter),
   };
   const columns = Object.keys(row).join(', ');
   const { rows } = await tx.query<{ id: bigint }>(
@@ -91,6 +109,7 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
   if (!rows[0]) throw new Error('a return was not stored');
   const { id } = rows[0];
   if (checked.paidShipping) await recordPaidShipping(tx, row.order_id, checked);
+  if (checked.goodsLimit) await recordGoodsLimit(tx, row.order_id, checked);
   await insertLines(tx, id, checked);
   await insertExchanges(tx, id, checked);
   return id;
@@ -111,6 +130,45 @@ async function recordPaidShipping(tx: Queryable, orderId: string, checked: Check
       `${currencies.shop} ${currencies.presentment}`,
     ],
   );
+}
+
+/** The newest look-up counts. */
+async function recordGoodsLimit(tx: Queryable, orderId: string, checked: CheckedSubmission) {
+  const { submission, goodsLimit = { shop: 0n, presentment: 0n }, currencies } = checked;
+  await tx.query(
+    `update orders set goods_limit = $3, presentment_goods_limit = $4, goods_limit_in = $5
+      where shop_id = $1 and id = $2`,
+    [
+      submission.shopId,
+      orderId,
+      formatAmount(goodsLimit.shop, currencies.shop),
+      formatAmount(goodsLimit.presentment, currencies.presentment),
+      `${currencies.shop} ${currencies.presentment}`,
+    ],
+  );
+}
+
+/** What policies need of an order, as it is stored with a return. */
+export interface OrderFactsRow {
+  readonly ordered_at?: string | undefined;
+  readonly fulfilled_at?: string | undefined;
+  readonly delivered_at?: string | undefined;
+  readonly country?: string | undefined;
+  /** By the provider's id of the order line. */
+  readonly tags: Readonly<Record<string, readonly string[]>>;
+}
+
+function orderFacts(found: FoundOrder, lines: readonly SubmittedLine[]): OrderFactsRow {
+  const ids = new Set(lines.map((line) => line.providerLineItemId));
+  return {
+    ordered_at: found.orderedAt?.toISOString(),
+    fulfilled_at: found.fulfilledAt?.toISOString(),
+    delivered_at: found.deliveredAt?.toISOString(),
+    country: found.shippingCountry,
+    tags: Object.fromEntries(
+      found.lines.flatMap(({ id, tags }) => (tags && ids.has(id) ? [[String(id), tags]] : [])),
+    ),
+  };
 }
 
 async function insertLines(tx: Queryable, returnId: bigint, checked: CheckedSubmission) {

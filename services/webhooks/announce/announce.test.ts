@@ -16,8 +16,8 @@ import {
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { eventsTopic } from '../../platform/bus/event-bus.ts';
 import { parseEvent } from '../../platform/outbox/parse.ts';
-import { inTransaction } from '../../platform/postgres.ts';
-import { countExhausted, publishDueCounts } from './exhausted.ts';
+import { inTransaction } from '../../platform/postgres/postgres.ts';
+import { countExhausted, publishDueCounts } from '../announce.ts';
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
@@ -208,14 +208,6 @@ describe('a signing secret', () => {
     expect(JSON.stringify(events, (_, v) => (typeof v === 'bigint' ? `${v}` : v))).not.toContain(
       secrets[0]?.value,
     );
-  });
-
-  test('of another shop is neither shown nor published', async () => {
-    const { id: subscriptionId } = await failing();
-    const shopId = newShop();
-    const call = webhooks.client.revealSecret({ shopId, actor, subscriptionId });
-    expect(await refusal(call)).toMatchObject({ code: Code.NotFound });
-    expect(await triggersOf(shopId)).toEqual([]);
   });
 });
 

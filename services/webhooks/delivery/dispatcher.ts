@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { listen } from '../../platform/listen.ts';
-import type { Logger } from '../../platform/log.ts';
-import { createShardHolder, REBALANCE_EVERY_MS } from '../../platform/shards.ts';
-import { createLoop, startLoop, type Worker } from '../../platform/worker.ts';
-import type { AttemptOptions } from './attempt/attempt.ts';
-import type { RetryClock } from './attempt/retry-clock.ts';
-import { AttemptRunner } from './attempt/runner.ts';
+import { createShardHolder, REBALANCE_EVERY_MS } from '../../platform/leases/shards.ts';
+import { listen } from '../../platform/postgres/listen.ts';
+import { createLoop, startLoop, type Worker } from '../../platform/process/worker.ts';
+import type { Logger } from '../../platform/telemetry/log.ts';
+import type { RetryClock } from './attempt/retry-schedule.ts';
+import { type AttemptOptions, AttemptRunner } from './attempt/runner.ts';
 import { createHealthChanges } from './endpoint/health-changes.ts';
 import type { DatabaseClock } from './queue/database-clock.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';

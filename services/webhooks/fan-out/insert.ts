@@ -1,7 +1,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { named, param, rowsOf, type Sql, sql } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { named, param, rowsOf, type Sql, sql } from '../../platform/postgres/sql.ts';
 import { deliveryIdOf, type EventKey, payloadIdOf } from '../delivery-id.ts';
 
 /** A delivery to write: one event for one subscription, with its body. */

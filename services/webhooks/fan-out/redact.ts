@@ -1,5 +1,5 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { raw, rowsOf, sql, unnamed } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { raw, rowsOf, sql, unnamed } from '../../platform/postgres/sql.ts';
 import { dayOf, rangeOfDay, rangeOfEvent } from '../delivery-id.ts';
 import { bodyWithoutCustomer } from './shape.ts';
 

@@ -1,5 +1,5 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { named, param, sql } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { named, param, sql } from '../../platform/postgres/sql.ts';
 
 /** First number of these advisory locks. No other lock of the database uses it. */
 export const LOCK_SPACE = 1_873;

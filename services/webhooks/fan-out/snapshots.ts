@@ -3,8 +3,8 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { delivers } from '../../contract/topics/topics.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { rowsOf, sql, unnamed } from '../../platform/postgres/sql.ts';
 import { shopTriggerRows } from '../delivery/queue/targets.ts';
 
 /** Reads a return as it was at one revision. Undefined when the returns service no longer has this revision. */

@@ -1,5 +1,5 @@
-import { onlyRow } from '../../platform/only-row.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
 

@@ -1,9 +1,8 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import type pg from 'pg';
-import { createJobLease } from '../../platform/job-lease.ts';
-import { LeaseLost } from '../../platform/lease-lost.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { param, raw, sql, unnamed } from '../../platform/sql.ts';
+import { createJobLease, LeaseLost } from '../../platform/leases/leases.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { param, raw, sql, unnamed } from '../../platform/postgres/sql.ts';
 
 /** A part of a job whose next batch this process has claimed. */
 export interface Claim {
@@ -75,7 +74,7 @@ export function lockPart(tx: Queryable, claim: Claim): Promise<Part> {
 }
 
 /** The progress after a batch. */
-export interface Progress {
+interface Progress {
   readonly cursor: string;
   readonly done: number;
   readonly skipped: number;
@@ -130,4 +129,22 @@ state = case when ${isLast} then 'failed' else state end,
 error = case when ${isLast} then ${raw(`'it failed ${MAX_FAILURES} times in a row'`)} else error end,
 finished_at = case when ${isLast} then now() end`,
   });
+}
+
+/**
+ * Stores which deliveries a job has queued, in the transaction of the batch. So users can see how these deliveries
+ * ended.
+ */
+export async function noteQueued(
+  tx: Queryable,
+  { shopId, jobId }: Pick<Claim, 'shopId' | 'jobId'>,
+  ids: readonly string[],
+): Promise<void> {
+  if (ids.length === 0) return;
+  await tx.query(
+    `insert into job_deliveries (shop_id, job_id, delivery_id)
+     select $1, $2, id from unnest($3::uuid[]) as id
+     on conflict (shop_id, job_id, delivery_id) do nothing`,
+    [shopId, jobId, ids],
+  );
 }

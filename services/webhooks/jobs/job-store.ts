@@ -4,10 +4,10 @@ import {
   type DeliveryFilter,
   DeliveryFilterSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { stateForbids } from '../../platform/errors.ts';
-import { onlyRow } from '../../platform/only-row.ts';
-import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
-import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import { type Queryable, violatedConstraint } from '../../platform/postgres/postgres.ts';
+import { rowsOf, sql, unnamed } from '../../platform/postgres/sql.ts';
+import { stateForbids } from '../../platform/values/errors.ts';
 import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
 
 /** The part of a job for one subscription. */
@@ -99,8 +99,6 @@ interface JobRow extends Omit<Job, 'filter'> {
 
 const JOBS = `
 select j.id, j.kind, j.filter, j.started_at as "startedAt", p.total, p.done, p.skipped, p.error, p.state,
-       p.done > 0 and not exists (
-         select from job_deliveries d where d.shop_id = j.shop_id and d.job_id = j.id) as "isUnlisted",
        coalesce(p."finishedAt", case when p.state <> 'running' then j.started_at end) as "finishedAt"
   from replay_jobs j
  cross join lateral (

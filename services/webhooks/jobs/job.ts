@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { DeliveryFilter } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DomainError } from '../../platform/errors.ts';
+import { DomainError } from '../../platform/values/errors.ts';
 
 /** Maximum number of deliveries of one replay, and of events of one backfill. */
 export const MAX_JOB = 100_000;
@@ -22,8 +22,6 @@ export interface Job {
   readonly finishedAt: Date | null;
   /** Why the job failed; empty when it did not fail. */
   readonly error: string;
-  /** True for a job that queued deliveries before this service began to store the list of a job's deliveries. */
-  readonly isUnlisted: boolean;
 }
 
 export function jobNotFound(id: bigint): DomainError {

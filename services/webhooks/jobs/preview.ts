@@ -1,5 +1,5 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { param, raw, type Sql, sql, unnamed } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { param, raw, type Sql, sql, unnamed } from '../../platform/postgres/sql.ts';
 import { HAS_BODY } from '../delivery/queue/requeue.ts';
 import { type Filter, isMatch, isOfReturn, occurredAt } from '../log/filter.ts';
 import { stateOf } from '../log/rows.ts';

@@ -2,8 +2,8 @@ import { type Timestamp, timestampDate, timestampFromDate } from '@bufbuild/prot
 import type { Client } from '@connectrpc/connect';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { systemActor } from '../../platform/identity.ts';
 import { parseEvent } from '../../platform/outbox/parse.ts';
+import { systemActor } from '../../platform/security/identity.ts';
 
 /** Selects the events of one trigger that were stored in a period. */
 export interface RetainedSpan {

@@ -1,14 +1,14 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../../platform/errors.ts';
+import { DomainError } from '../../platform/values/errors.ts';
 
 /**
  * The state of a delivery. It is `waiting`, or `held` while the subscription is inactive. It can end in four ways:
  *
- * - `delivered` and `exhausted` are decided after an attempt (`delivery/attempt/attempt.ts`).
+ * - `delivered` and `exhausted` are decided after an attempt (`delivery/attempt/runner.ts`).
  * - `expired` means that it was held for 30 days (`delivery/queue/end-waiting.ts`).
  * - `dropped` has two causes: the subscription was deleted (`end-waiting.ts`), or an attempt found no body or no secret
- *   (`attempt.ts`). After a deletion, the log shows `dropped` even before the end is stored (`stateOf` in `rows.ts`).
+ *   (`runner.ts`). After a deletion, the log shows `dropped` even before the end is stored (`stateOf` in `rows.ts`).
  */
 export type DeliveryState = 'waiting' | 'held' | 'delivered' | 'exhausted' | 'expired' | 'dropped';
 

@@ -4,13 +4,13 @@ import {
   type DeliveryState as StateMessage,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
-import { enumText } from '../../platform/enum-text.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { MAX_ID } from '../../platform/ids.ts';
-import { parseInput, text, time } from '../../platform/input.ts';
-import type { Queryable } from '../../platform/postgres.ts';
-import { param, raw, type Sql, sql } from '../../platform/sql.ts';
-import { URL_MAX } from '../../platform/text.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { param, raw, type Sql, sql } from '../../platform/postgres/sql.ts';
+import { enumText } from '../../platform/values/enum-text.ts';
+import { invalidField } from '../../platform/values/errors.ts';
+import { MAX_ID } from '../../platform/values/ids.ts';
+import { parseInput, text, time } from '../../platform/values/input.ts';
+import { URL_MAX } from '../../platform/values/text.ts';
 import { requireOneOf, subscriptionNotFound } from '../subscriptions/subscription.ts';
 import type { DeliveryState } from './delivery.ts';
 

@@ -6,8 +6,8 @@ import {
   type DeliveryState as StateMessage,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createLog, type Ended, type Log } from '../../../test/kit/webhooks/log.ts';
-import { enumText } from '../../platform/enum-text.ts';
-import { sql, unnamed } from '../../platform/sql.ts';
+import { sql, unnamed } from '../../platform/postgres/sql.ts';
+import { enumText } from '../../platform/values/enum-text.ts';
 import { type IdRange, rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
 import type { DeliveryState } from './delivery.ts';
 import { type FilterInput, filterOfList, parseFilter, resolveFilter } from './filter.ts';

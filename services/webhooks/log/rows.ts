@@ -1,4 +1,4 @@
-import { type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
+import { type Param, param, raw, type Sql, sql } from '../../platform/postgres/sql.ts';
 import type { DeliveryState } from './delivery.ts';
 
 /** A delivery as the log shows it. */

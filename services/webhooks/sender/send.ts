@@ -7,7 +7,7 @@ import {
   NoSocketLeft,
   TooLate,
 } from '../../platform/outbound/failure.ts';
-import type { UrlPolicy } from '../../platform/outbound/guard.ts';
+import { checkUrl, portOf, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import {
   type Dial,
   dialTcp,
@@ -16,10 +16,7 @@ import {
   trustOf,
 } from '../../platform/outbound/open-socket.ts';
 import { createResolver, type Resolve } from '../../platform/outbound/resolver.ts';
-import { Connection } from './connection.ts';
-import { Deadline } from './deadline.ts';
-import { type SenderMetrics, senderMetrics } from './metrics.ts';
-import { Pool } from './pool.ts';
+import { Connection, Deadline, Pool } from './pool.ts';
 import type { ResponseReader } from './response-reader.ts';
 import {
   failed,
@@ -30,7 +27,6 @@ import {
   type SendResult,
   type UntimedResult,
 } from './send-result.ts';
-import { createTargets, type Target } from './target.ts';
 
 /** Time limit of an attempt, from the resolution of the name to the last byte of the response. Milliseconds. */
 export const ATTEMPT_MS = 15_000;
@@ -45,7 +41,7 @@ export interface Sending {
 
 export type Send = (sending: Sending) => Promise<SendResult>;
 
-export interface Sender {
+interface Sender {
   /**
    * Makes one attempt: an HTTP POST with one deadline for all steps. A failure is a result, and not an error. The
    * attempt succeeds with any 2xx that is read to its end (or to our limit) before the deadline. A redirect is a
@@ -195,4 +191,86 @@ async function open(parts: Parts, { target, deadline, timing }: OneRequest): Pro
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** The parts of a URL that a request needs. */
+interface Target {
+  readonly url: URL;
+  readonly origin: string;
+  readonly port: number;
+  /** Path with the query. */
+  readonly path: string;
+  readonly isAllowedOrigin: boolean;
+}
+
+/** Maximum number of cached URLs. */
+const MAX_TARGETS = 2_000;
+
+/**
+ * Creates the check of URLs before each attempt. Valid URLs are cached, because the result for a text does not change.
+ * Only the ports of this stack can change, so they are checked each time.
+ *
+ * @returns a function that returns the target. When the URL is not allowed, it returns the reason, as the text after
+ *   "it".
+ */
+function createTargets(policy: UrlPolicy): (text: string) => Target | string {
+  const cache = new Map<string, Target>();
+
+  function check(text: string): Target | string {
+    const result = checkUrl(text, policy);
+    if (!result.ok) return result.message;
+    const { url, isAllowedOrigin } = result;
+    const path = url.pathname + url.search;
+    const target = { url, origin: url.origin, port: portOf(url), path, isAllowedOrigin };
+    const oldest = cache.size >= MAX_TARGETS ? cache.keys().next().value : undefined;
+    if (oldest !== undefined) cache.delete(oldest);
+    cache.set(text, target);
+    return target;
+  }
+
+  return (text) => {
+    const target = cache.get(text);
+    if (!target) return check(text);
+    const mayBeOwn = target.isAllowedOrigin && policy.stackPorts().includes(target.port);
+    return mayBeOwn ? check(text) : target;
+  };
+}
+
+interface SenderMetrics {
+  /** Counts a request that was sent again on a new connection, because the receiver had closed the idle one. */
+  requestResent(): void;
+  /** Counts an attempt whose address is not allowed. `url`: by its text. `connect`: after its name was resolved. */
+  notAllowed(stage: 'url' | 'connect'): void;
+  opened(): void;
+  /** Counts an attempt that was not made because this process has no socket left. @param code such as `EMFILE`. */
+  noSocketLeft(code: string): void;
+}
+
+/** Creates the metrics of connections and of addresses that are not allowed. */
+function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
+  const again = meter.createCounter('webhooks.requests_resent', {
+    description: 'Requests that were sent again on a new connection because a kept one was closed',
+  });
+  const notAllowed = meter.createCounter('webhooks.addresses_refused', {
+    description: 'Attempts that were not made because their address is not allowed, by stage',
+  });
+  const opened = meter.createCounter('webhooks.connections_opened', {
+    description: 'Connections to receivers opened',
+  });
+  const noSocketLeft = meter.createCounter('webhooks.sockets_exhausted', {
+    description:
+      'Attempts that were not made because this process had no socket left, by error code',
+  });
+  meter
+    .createObservableGauge('webhooks.connections', { description: 'Connections to receivers' })
+    .addCallback((result) => {
+      result.observe(pool.idle(), { state: 'idle' });
+      result.observe(pool.busy(), { state: 'busy' });
+    });
+  return {
+    requestResent: () => again.add(1),
+    notAllowed: (stage) => notAllowed.add(1, { stage }),
+    opened: () => opened.add(1),
+    noSocketLeft: (code) => noSocketLeft.add(1, { code }),
+  };
 }

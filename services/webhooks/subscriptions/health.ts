@@ -1,5 +1,5 @@
 import { newestActive, payloadVersionServed } from '../../contract/versions.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { idAt, occurredAt } from '../log/filter.ts';
 import type { Subscription } from './subscription.ts';
 import { COLUMNS } from './subscription-store.ts';

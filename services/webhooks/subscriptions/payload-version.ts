@@ -1,6 +1,6 @@
 import { newestActive, payloadVersionServed, supportedVersions } from '../../contract/versions.ts';
-import { invalidField, stateForbids } from '../../platform/errors.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { invalidField, stateForbids } from '../../platform/values/errors.ts';
 
 /** Returns the version of a shop's payloads. It is the newest active version when the shop has chosen none. */
 export async function payloadVersion(db: Queryable, shopId: bigint, today: Date): Promise<string> {
@@ -28,10 +28,10 @@ export async function servedPayloadVersion(
  * webhooks choose it in the portal, operators with `npm run admin -- payload-version set`. `createShop` sets the first
  * version.
  *
- * @param o.expected the version that the caller saw; empty to set the version in any case.
- * @returns the previous version.
+ * @param o.expected the version that the caller saw, stored or served; empty to set the version in any case.
+ * @returns the previous version. It is the same when the shop has the version already, as for a repeated call.
  * @throws DomainError INVALID_ARGUMENT for `unstable` and for versions that are not supported today;
- *   FAILED_PRECONDITION when the current version is not the expected one.
+ *   FAILED_PRECONDITION when the current version is neither the expected nor the requested one.
  */
 export async function setPayloadVersion(
   db: Queryable,
@@ -43,11 +43,12 @@ export async function setPayloadVersion(
     throw invalidField('version', `must be one of ${supported.join(', ')}`);
   }
   const before = await payloadVersion(db, shopId, o.today);
+  const seen = payloadVersionServed(before, o.today).version;
   const { rowCount } = await db.query(
-    `insert into payload_versions as v (shop_id, version) select $1, $2 where $3 in ('', $4)
+    `insert into payload_versions as v (shop_id, version) select $1, $2 where $3 in ('', $4, $5) or $2 = $4
      on conflict (shop_id) do update set version = excluded.version, updated_at = now()
-       where $3 in ('', v.version)`,
-    [shopId, o.version, o.expected ?? '', before],
+       where $3 = '' or v.version in ($4, excluded.version)`,
+    [shopId, o.version, o.expected ?? '', before, seen],
   );
   if (rowCount !== 1)
     throw stateForbids(`the version of the shop is ${before}: somebody changed it`);

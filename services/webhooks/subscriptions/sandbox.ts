@@ -1,5 +1,5 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { raw, type Sql, sql } from '../../platform/sql.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { raw, type Sql, sql } from '../../platform/postgres/sql.ts';
 
 /**
  * Sets whether a shop is a sandbox. Deliveries of a sandbox have a header. The change affects first attempts whose

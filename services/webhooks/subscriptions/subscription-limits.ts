@@ -2,10 +2,10 @@ import { isIP } from 'node:net';
 import { Code } from '@connectrpc/connect';
 import ipaddr from 'ipaddr.js';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../../platform/errors.ts';
-import { onlyRow } from '../../platform/only-row.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
-import type { Queryable } from '../../platform/postgres.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { DomainError } from '../../platform/values/errors.ts';
 import type { ChosenValues, SubscriptionChange } from './subscription.ts';
 
 /** Maximum number of subscriptions of a shop. */

@@ -1,13 +1,12 @@
+import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { claimKey, type KeyUse, oncePerKey } from '../../platform/idempotency.ts';
-import type { Keyring } from '../../platform/keyring.ts';
-import { onlyRow } from '../../platform/only-row.ts';
 import type { Secret } from '../../platform/outbound/secrets.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import { inTransaction, type Queryable } from '../../platform/postgres/postgres.ts';
+import type { Keyring } from '../../platform/security/keyring.ts';
+import { claimKey, type KeyUse, oncePerKey } from '../../platform/values/idempotency.ts';
 import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
-import { endpointOf } from './endpoint-of.ts';
-import { equalSubscriptions } from './equal.ts';
 import { SECRETS } from './secrets.ts';
 import {
   type ChosenValues,
@@ -31,7 +30,9 @@ export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.description
   s.secret_shown_at as "secretShownAt", s.secret_shown_kind as "secretShownKind", s.secret_shown_id as "secretShownId",
   s.secret_shown_name as "secretShownName", (
     select max(x.expires_at) from secrets x
-     where x.shop_id = s.shop_id and x.subscription_id = s.id and x.expires_at > now()) as "formerSecretsUntil"`;
+     where x.shop_id = s.shop_id and x.subscription_id = s.id and x.expires_at > now()) as "formerSecretsUntil", (
+    select max(x.created_at) from secrets x
+     where x.shop_id = s.shop_id and x.subscription_id = s.id and x.expires_at is null) as "newestSecretAt"`;
 
 /** Returns all subscriptions of a shop, by ascending id. */
 export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<Subscription[]> {
@@ -273,4 +274,37 @@ export async function lockSubscription(
     [shopId, row.endpointId],
   );
   return { ...row, ...onlyRow(endpoint) };
+}
+
+/** Returns the id of the endpoint of a URL. Creates a missing endpoint. */
+async function endpointOf(tx: Queryable, shopId: bigint, url: string): Promise<bigint> {
+  const hash = createHash('sha256').update(url).digest();
+  // The update changes nothing. Without it, `returning` would have no row for an endpoint that already exists.
+  const result = await tx.query<{ id: bigint }>(
+    `insert into endpoints (shop_id, url, url_sha256) values ($1, $2, $3)
+     on conflict (shop_id, url_sha256) do update set url = excluded.url
+     returning id`,
+    [shopId, url, hash],
+  );
+  return onlyRow(result).id;
+}
+
+/**
+ * Returns the ids of the shop's other subscriptions with the same address, topic and trigger, ascending. Equal
+ * subscriptions are allowed: each sends every event, with a `webhook-id` of its own. But usually somebody created one
+ * twice by mistake.
+ */
+async function equalSubscriptions(
+  db: Queryable,
+  { shopId, subscriptionId }: QueueRef,
+): Promise<bigint[]> {
+  const { rows } = await db.query<{ id: bigint }>(
+    `select o.id from subscriptions s
+       join subscriptions o on o.shop_id = s.shop_id and o.endpoint_id = s.endpoint_id
+        and o.topic = s.topic and o.trigger = s.trigger and o.id <> s.id and o.deleted_at is null
+      where s.shop_id = $1 and s.id = $2
+      order by o.id`,
+    [shopId, subscriptionId],
+  );
+  return rows.map(({ id }) => id);
 }

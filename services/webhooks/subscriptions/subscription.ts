@@ -2,11 +2,11 @@ import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
-import { DomainError, invalidField } from '../../platform/errors.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
-import { parseDescription } from './description.ts';
+import { DomainError, invalidField } from '../../platform/values/errors.ts';
+import { fits } from '../../platform/values/text.ts';
 
-export type Status = 'active' | 'inactive';
+type Status = 'active' | 'inactive';
 
 /** A stored subscription: the URL to which the events of one topic and trigger are sent. */
 export interface Subscription {
@@ -34,6 +34,8 @@ export interface Subscription {
   readonly secretShownName: string | null;
   /** Until when former secrets also sign; null when only the newest one signs. */
   readonly formerSecretsUntil: Date | null;
+  /** When the newest secret was made; null while a new subscription has none. */
+  readonly newestSecretAt: Date | null;
 }
 
 /** The values of a subscription that users choose. */
@@ -130,4 +132,32 @@ export function subscriptionNotFound(id: bigint): DomainError {
     ErrorReason.SUBSCRIPTION_NOT_FOUND,
     `subscription ${id} does not exist`,
   );
+}
+
+/** The maximum length of a description. Unicode characters. */
+const DESCRIPTION_MAX = 200;
+
+/**
+ * Characters that break a line, that PostgreSQL cannot store, or that change the direction of the text after them: the
+ * portal shows the host of the address there.
+ */
+const FORBIDDEN = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
+
+/** A character that a reader sees. */
+const VISIBLE = /[^\s\p{Default_Ignorable_Code_Point}]/u;
+
+/**
+ * Returns what a subscription is for, without white space around it; empty when nothing of it can be seen.
+ *
+ * @throws DomainError INVALID_ARGUMENT with the field and the rule.
+ */
+function parseDescription(text: string): string {
+  const line = text.trim();
+  if (FORBIDDEN.test(line)) {
+    throw invalidField('description', 'must be one line without control characters');
+  }
+  if (!fits(line, DESCRIPTION_MAX)) {
+    throw invalidField('description', `must be at most ${DESCRIPTION_MAX} characters`);
+  }
+  return VISIBLE.test(line) ? line : '';
 }

@@ -8,6 +8,7 @@ import { overload } from './overload.ts';
 import { read } from './read.ts';
 import { start } from './start.ts';
 import { steady50, steady200 } from './steady.ts';
+import { submissions } from './submissions.ts';
 import { fanOut, slowReceivers, throughput, tlsReceivers } from './throughput.ts';
 import { write } from './write.ts';
 
@@ -25,6 +26,7 @@ export const ROWS: readonly Row[] = [
   read,
   mcp,
   write,
+  submissions,
   overload,
   idle,
   start,

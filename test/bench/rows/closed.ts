@@ -45,9 +45,7 @@ export const closed: Row = {
       await platform.admin.query('analyze');
       await resetStatements(platform.admin);
       const stop = await startMeter(platform, [...hooks.both, load]);
-      const { due, failed } = await bench.watch([...platform.processes(), ...hooks.both], () =>
-        call(ids.slice(warmUp)),
-      );
+      const { due, failed } = await call(ids.slice(warmUp));
       if (failed > 0) throw new Error(`${failed} process calls failed`);
       await hooks.untilReceived(ids.length);
       const work = await stop();

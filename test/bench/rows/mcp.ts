@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
-import { issueAccessToken } from '../../../gateway/oauth/issue.ts';
-import { createOAuthKeys } from '../../../gateway/oauth/keys.ts';
+import { issueAccessToken } from '../../../gateway/oauth/tokens/issue.ts';
+import { createOAuthKeys } from '../../../gateway/oauth/tokens/keys.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
-import { parseKeyring } from '../../../services/platform/keyring.ts';
-import { createPool } from '../../../services/platform/postgres.ts';
+import { createPool } from '../../../services/platform/postgres/postgres.ts';
+import { parseKeyring } from '../../../services/platform/security/keyring.ts';
 import { startWorker } from '../child.ts';
-import { compare, intervalText } from '../compare.ts';
+import { compare, intervalText } from '../compare/compare.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
 import type { Platform } from '../platform.ts';
@@ -38,9 +38,7 @@ export const mcp: Row = {
       await requireSameReturn(ours, theirs);
       const arena = { platform, load, beside: [], ...lengths(bench) };
       const side = (one: Load) => ({ load: one, connections: CONNECTIONS });
-      const found = await bench.watch([...platform.processes()], () =>
-        compare(arena, side(ours), side(theirs)),
-      );
+      const found = await compare(arena, side(ours), side(theirs));
       return [
         atMost(CPU_GOAL, {
           name: 'CPU, the tool to REST',

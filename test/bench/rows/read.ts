@@ -6,7 +6,7 @@ import {
   intervalText,
   medianOf,
   workText,
-} from '../compare.ts';
+} from '../compare/compare.ts';
 import type { Figure } from '../figure.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
@@ -49,9 +49,7 @@ export const read: Row = {
       const ready = loadOf(ids, `http://127.0.0.1:${port}`, '/details-ready');
       await requireSameBytes(ours, theirs);
       const arena = { platform, load, beside: [reference], ...lengths(bench) };
-      return await bench.watch([...platform.processes(), reference], () =>
-        measure(arena, { ours, theirs, ready }),
-      );
+      return await measure(arena, { ours, theirs, ready });
     } finally {
       await Promise.all([reference.stop(), load.stop()]);
     }

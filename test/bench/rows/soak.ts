@@ -1,10 +1,10 @@
+import { PROCESS_NAMES } from '../../../services/platform/services.ts';
 import { until } from '../../kit/until.ts';
 import { startWorker } from '../child.ts';
 import type { Figure } from '../figure.ts';
 import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
-import { PROCESS_NAMES } from '../places.ts';
 import type { Platform } from '../platform.ts';
 import { atMost, type Bench, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';

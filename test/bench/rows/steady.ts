@@ -3,7 +3,6 @@ import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import type { Figure } from '../figure.ts';
 import { startHooks } from '../hooks.ts';
 import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
-import { peerFigures } from '../peers/peer.ts';
 import { atMost, type Bench, figure, type Row } from '../row.ts';
 import type { Receivers } from '../sink.ts';
 import { mostExpensive, resetStatements, statementsSince } from '../statements.ts';
@@ -12,34 +11,22 @@ const SHOPS = 50;
 const P50_MS = 30;
 const P99_MS = 55;
 
-/**
- * Events at a fixed rate, far below the maximum, and their signed deliveries.
- *
- * @param cpuGoal maximum CPU of a delivery, as a ratio to Outpost's.
- */
-function steady(perSecond: number, cpuGoal: number): Row {
+/** Events at a fixed rate, far below the maximum, and their signed deliveries. */
+function steady(perSecond: number): Row {
   return {
     name: `steady-${perSecond}`,
     about: `Open loop, ${perSecond} events a second, each in a transaction of its own, ${SHOPS} shops with an endpoint each. Latency from the scheduled time of the event to the arrival at the sink. The idle part is what the same processes took after it, without events.`,
-    run: (bench) => run(bench, perSecond, cpuGoal),
+    run: (bench) => run(bench, perSecond),
   };
 }
 
-export const steady50 = steady(50, 2);
-export const steady200 = steady(200, 1);
+export const steady50 = steady(50);
+export const steady200 = steady(200);
 
-async function run(bench: Bench, perSecond: number, cpuGoal: number): Promise<Figure[]> {
+async function run(bench: Bench, perSecond: number): Promise<Figure[]> {
   const { latencies, work, count } = await measureFlow(bench, { perSecond });
   const idle = await idleShare(bench);
-  return [
-    ...latencyFigures(latencies),
-    ...cpuFigures(work, { count, idle, perSecond }),
-    ...(await peerFigures(bench, {
-      goals: { cpu: cpuGoal },
-      ours: { perSecond, ...sums(work, count) },
-      rate: perSecond,
-    })),
-  ];
+  return [...latencyFigures(latencies), ...cpuFigures(work, { count, idle, perSecond })];
 }
 
 export interface Flow {
@@ -70,9 +57,7 @@ export async function measureFlow(bench: Bench, o: Flow): Promise<FlowResult> {
     await hooks.sink.call('keepTimes', 'event');
     await resetStatements(platform.admin);
     const stop = await startMeter(platform, hooks.both);
-    const scheduled = await bench.watch([...platform.processes(), ...hooks.both], () =>
-      flow(bench.quick ? 8 : 60),
-    );
+    const scheduled = await flow(bench.quick ? 8 : 60);
     await hooks.untilReceived(warm.size + scheduled.size);
     const work = await stop();
     for (const line of mostExpensive(await statementsSince(platform.admin))) bench.note(line);
@@ -93,22 +78,17 @@ function latencyFigures(latencies: readonly number[]): Figure[] {
   ];
 }
 
-/** CPU-s per 1,000 deliveries. */
-function sums(work: Work, count: number): { readonly cpu: number; readonly product: number } {
-  return {
-    cpu: (work.total / count) * 1_000,
-    product: (withoutEnds(work) / count) * 1_000,
-  };
-}
-
 function cpuFigures(
   work: Work,
   o: { readonly count: number; readonly idle: number; readonly perSecond: number },
 ): Figure[] {
-  const { cpu, product } = sums(work, o.count);
+  const perThousand = (cpu: number) => (cpu / o.count) * 1_000;
   return [
-    figure({ name: 'CPU-s per 1,000, all processes', value: cpu }),
-    figure({ name: 'CPU-s per 1,000, without sink and publisher', value: product }),
+    figure({ name: 'CPU-s per 1,000, all processes', value: perThousand(work.total) }),
+    figure({
+      name: 'CPU-s per 1,000, without sink and publisher',
+      value: perThousand(withoutEnds(work)),
+    }),
     figure({
       name: 'CPU-s per 1,000, of these the idle part',
       value: (o.idle / o.perSecond) * 1_000,

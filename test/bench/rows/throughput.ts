@@ -9,7 +9,6 @@ import {
   type Work,
   withoutEnds,
 } from '../measure.ts';
-import { peerFigures } from '../peers/peer.ts';
 import type { Platform } from '../platform.ts';
 import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { mostExpensive, resetStatements, statementsSince, sumsOf } from '../statements.ts';
@@ -24,7 +23,6 @@ const PATH =
   'outbox of returns → relay → Kafka → consumer → fan-out → delivery → sink. CPU: all processes, publisher and sink too';
 /** Goals of the burst. */
 const GOALS = { perSecond: 2_000, cpu: 0.8 };
-const PEER_GOALS = { perSecond: 1.5, cpu: 0.5 };
 const SUBSCRIPTIONS = 3;
 /** The name of the figure. */
 export const DELIVERY_RATE = 'deliveries a second';
@@ -38,7 +36,7 @@ interface Slice {
 interface Kind {
   readonly name: string;
   readonly receivers: string;
-  /** Whether this row has goals and is compared with Outpost. */
+  /** Whether this row has goals. */
   readonly isBurst?: boolean;
   hooks(platform: Platform): HookOptions;
 }
@@ -102,11 +100,9 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   await sleep(bench.quick ? 4_000 : 20_000);
   await resetStatements(platform.admin);
   const slices: Slice[] = [];
-  await bench.watch([...platform.processes(), ...hooks.both], async () => {
-    for (let at = 0; at < (bench.quick ? 3 : 12); at += 1) {
-      slices.push(await slice(bench, hooks, bench.quick ? 3 : 5));
-    }
-  });
+  for (let at = 0; at < (bench.quick ? 3 : 12); at += 1) {
+    slices.push(await slice(bench, hooks, bench.quick ? 3 : 5));
+  }
   const statements = await statementsSince(platform.admin);
   const memory = residentText([...platform.processes(), ...hooks.both]);
   const events = await hooks.publisher.call('stop', undefined);
@@ -119,7 +115,7 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   const deliveries = slices.reduce((sum, one) => sum + one.deliveries, 0);
   const sums = sumsOf(statements);
   return [
-    ...(await mainFigures(bench, kind, slices)),
+    ...mainFigures(kind, slices),
     byProcessFigure(together(slices.map(({ work }) => work)), deliveries),
     figure({ name: 'statements a delivery', value: sums.calls / deliveries }),
     figure({ name: 'pages a delivery', value: sums.buffers / deliveries, digits: 0 }),
@@ -135,12 +131,8 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   ];
 }
 
-/** Rate and both CPU totals. The burst also has goals and the comparison with Outpost. */
-async function mainFigures(
-  bench: Bench,
-  { isBurst }: Kind,
-  slices: readonly Slice[],
-): Promise<Figure[]> {
+/** Rate and both CPU totals. The burst also has goals. */
+function mainFigures({ isBurst }: Kind, slices: readonly Slice[]): Figure[] {
   const rate = spreadOf(slices.map((one) => one.deliveries / one.seconds));
   const perDelivery = (of: (work: Work) => number) =>
     spreadOf(slices.map(({ work, deliveries }) => (of(work) / deliveries) * 1_000));
@@ -150,12 +142,10 @@ async function mainFigures(
   const figures = isBurst
     ? [atLeast(GOALS.perSecond, perSecond), atMost(GOALS.cpu, cpu)]
     : [figure(perSecond), figure(cpu)];
-  figures.push(
+  return [
+    ...figures,
     figure({ name: 'CPU-s per 1,000, without sink and publisher', ...spreadFigure(product, 2) }),
-  );
-  if (!isBurst) return figures;
-  const ours = { perSecond: rate.median, cpu: all.median, product: product.median };
-  return [...figures, ...(await peerFigures(bench, { goals: PEER_GOALS, ours }))];
+  ];
 }
 
 function spreadFigure({ median, low, high }: Spread, digits: number) {

@@ -6,9 +6,9 @@ import {
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { createBaselineTables } from '../baseline.ts';
 import { startWorker } from '../child.ts';
-import { type Arena, compare, intervalText } from '../compare.ts';
+import { createBaselineTables } from '../compare/baseline.ts';
+import { type Arena, compare, intervalText } from '../compare/compare.ts';
 import type { Figure } from '../figure.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
@@ -60,9 +60,7 @@ export const write: Row = {
       const lines = made.map(({ lineItems }) => lineItems.map(({ lineItemId }) => lineItemId));
       const loads = loadsOf(lines, shop, { ours: platform.gatewayUrl, port });
       const arena = { platform, load, beside: [reference], ...lengths(bench) };
-      return await bench.watch([...platform.processes(), reference], () =>
-        measure(arena, loads, bench.note),
-      );
+      return await measure(arena, loads, bench.note);
     } finally {
       await Promise.all([reference.stop(), load.stop()]);
     }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { submission } from '../../../deploy/local/demo/submission.ts';
-import { isUnavailable } from '../../../services/platform/errors.ts';
+import { isUnavailable } from '../../../services/platform/values/errors.ts';
 import type { Random } from '../../kit/random.ts';
 import type { ReturnsReplica, System } from '../system/system.ts';
 import type { TrialShop } from './shop.ts';

@@ -1,4 +1,4 @@
-import { isUnavailable } from '../../../services/platform/errors.ts';
+import { isUnavailable } from '../../../services/platform/values/errors.ts';
 import { StopWaitingError } from '../../kit/until.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';

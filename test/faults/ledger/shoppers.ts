@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ConnectError } from '@connectrpc/connect';
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
 import { submission } from '../../../deploy/local/demo/submission.ts';
-import { isUnavailable } from '../../../services/platform/errors.ts';
+import { isUnavailable } from '../../../services/platform/values/errors.ts';
 import type { System } from '../system/system.ts';
 import type { TrialShop } from './shop.ts';
 

@@ -1,6 +1,5 @@
 import type { Row } from '../row.ts';
 import { backlogRows } from './backlogs.ts';
-import { blankImportRow } from './blank-import.ts';
 import { clockRows } from './clock.ts';
 import { crashLoopRow } from './crash-loop.ts';
 import { databaseClockRow } from './database-clock.ts';
@@ -45,7 +44,6 @@ export const ROWS: readonly Row[] = [
   mailsRow,
   nastyAnswersRow,
   fullLogRow,
-  blankImportRow,
   ...clockRows,
   databaseClockRow,
   ...processingRows,

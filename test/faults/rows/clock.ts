@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { loadConfig } from '../../../services/platform/config.ts';
+import { loadConfig } from '../../../services/platform/process/config.ts';
 import { webhooksShape } from '../../../services/webhooks/config.ts';
 import { startWebhooks } from '../../../services/webhooks/start.ts';
 import { submitOnce } from '../ledger/submit-once.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SERVICE_NAMES } from '../../../services/platform/services.ts';
 import { type Row, seconds } from '../row.ts';
-import { SERVICE_NAMES } from '../system/environment.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { killAndRecord } from './kill-and-record.ts';

@@ -1,5 +1,5 @@
 import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
-import { SCHEMAS } from '../../../services/platform/schemas.ts';
+import { SCHEMAS } from '../../../services/platform/postgres/schemas.ts';
 import { type Platform, startPlatform } from '../ledger/platform.ts';
 import { repeatCall } from '../ledger/repeat-call.ts';
 import { repeated, startShoppers, submitted } from '../ledger/shoppers.ts';

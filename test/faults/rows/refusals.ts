@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { roleOf } from '../../../services/platform/schemas.ts';
+import { roleOf } from '../../../services/platform/postgres/schemas.ts';
 import { openPartnerShop, startPartner } from '../ledger/partner.ts';
 import { type Row, type RowContext, seconds, someOf } from '../row.ts';
 import type { System } from '../system/system.ts';

@@ -1,27 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { newKeyringText } from '../../../services/platform/keyring.ts';
-import { roleOf, SCHEMAS } from '../../../services/platform/schemas.ts';
-
-export const SERVICE_NAMES = [
-  'destinations',
-  'returns',
-  'dispositions',
-  'fraud',
-  'carts',
-  'webhooks',
-] as const;
-
-export type ServiceName = (typeof SERVICE_NAMES)[number];
+import { roleOf, SCHEMAS } from '../../../services/platform/postgres/schemas.ts';
+import { newKeyringText } from '../../../services/platform/security/keyring.ts';
+import {
+  calledBy,
+  forServices,
+  type ProcessName,
+  SERVICE_NAMES,
+  type ServiceName,
+  targetVariable,
+} from '../../../services/platform/services.ts';
 
 /** Number of processes of a service. Two where a trial needs another replica. */
-const REPLICAS: Readonly<Record<ServiceName, number>> = {
-  destinations: 1,
-  returns: 2,
-  dispositions: 1,
-  fraud: 1,
-  carts: 1,
-  webhooks: 2,
-};
+const REPLICAS = { ...forServices(() => 1), returns: 2, webhooks: 2 };
 
 /** Maximum connections of each process, because all share one small server. */
 const POOL_MAX = 6;
@@ -29,7 +19,7 @@ const POOL_MAX = 6;
 export interface Place {
   /** A name such as `returns-2`, the second process of returns. */
   readonly name: string;
-  readonly service: ServiceName | 'gateway';
+  readonly service: ProcessName;
   readonly port: number;
   readonly metricsPort: number;
 }
@@ -97,7 +87,6 @@ export function environmentOf(
   const database = new URL(surroundings.databaseUrl);
   database.username = roleOf(place.service);
   database.password = secrets.databasePassword;
-  const target = (name: ServiceName) => targetOf(places, name);
   const common = {
     NODE_ENV: 'test',
     LOG_LEVEL: 'info',
@@ -109,36 +98,32 @@ export function environmentOf(
     SERVICE_TOKEN: secrets.serviceToken,
     KAFKA_BROKERS: surroundings.brokers.join(','),
     EVENT_KEYRING: secrets.eventKeyring,
+    ...Object.fromEntries(
+      calledBy(place.service).map((name) => [targetVariable(name), targetOf(places, name)]),
+    ),
   };
   switch (place.service) {
-    case 'gateway': {
-      const targets = SERVICE_NAMES.map((name) => [`${name.toUpperCase()}_TARGET`, target(name)]);
-      const limits = { REST_PER_MINUTE: '1000000', SHOP_MIB_PER_DAY: '1000000' };
-      return { ...common, ...limits, DOCS_ENABLED: 'false', ...Object.fromEntries(targets) };
-    }
+    case 'gateway':
+      return {
+        ...common,
+        REST_PER_MINUTE: '1000000',
+        SHOP_MIB_PER_DAY: '1000000',
+        DOCS_ENABLED: 'false',
+      };
     case 'returns':
       return {
         ...common,
-        DESTINATIONS_TARGET: target('destinations'),
-        FRAUD_TARGET: target('fraud'),
         COMMERCE_KEYRING: secrets.keyring,
         COMMERCE_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
       };
-    case 'dispositions':
-    case 'fraud':
-      return { ...common, RETURNS_TARGET: target('returns') };
     case 'webhooks':
       return {
         ...common,
-        RETURNS_TARGET: target('returns'),
         WEBHOOK_KEYRING: secrets.keyring,
         WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
       };
-    case 'carts':
-    case 'destinations':
-      return common;
     default:
-      return place.service satisfies never;
+      return common;
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { migrate } from '../../../services/platform/migrate.ts';
-import { roleOf, schemaNamed } from '../../../services/platform/schemas.ts';
+import { migrate } from '../../../services/platform/postgres/migrate.ts';
+import { roleOf, schemaNamed } from '../../../services/platform/postgres/schemas.ts';
 
 /**
  * Creates a new database on the server, with one schema migrated.

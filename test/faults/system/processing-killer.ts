@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import { startPostgres } from '../../../deploy/local/postgres/start.ts';
-import { createPool } from '../../../services/platform/postgres.ts';
+import { createPool } from '../../../services/platform/postgres/postgres.ts';
 import { startBadEndpoint } from '../../kit/processing-kills/endpoint.ts';
 import { type KillReport, killProcessing } from '../../kit/processing-kills/run.ts';
 import {

@@ -10,10 +10,14 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createServiceClient } from '../../../services/platform/grpc/client.ts';
-import { type ServiceIdentity, staticIdentity } from '../../../services/platform/identity.ts';
-import { migrate } from '../../../services/platform/migrate.ts';
-import { createPool } from '../../../services/platform/postgres.ts';
+import { migrate } from '../../../services/platform/postgres/migrate.ts';
+import { createPool } from '../../../services/platform/postgres/postgres.ts';
+import { createServiceClient } from '../../../services/platform/rpc/client.ts';
+import {
+  type ServiceIdentity,
+  staticIdentity,
+} from '../../../services/platform/security/identity.ts';
+import { forServices } from '../../../services/platform/services.ts';
 import { StopWaitingError } from '../../kit/until.ts';
 import { type Sink, startSink } from '../sink/sink.ts';
 import { waitFor } from '../wait.ts';
@@ -25,7 +29,6 @@ import {
   PORT_COUNT,
   passwordsFor,
   placesOf,
-  SERVICE_NAMES,
   type Secrets,
   targetOf,
 } from './environment.ts';
@@ -175,9 +178,7 @@ function connect(
   o: { readonly databaseUrl: string; readonly identity: ServiceIdentity },
 ) {
   const places = members.map(({ place }) => place);
-  const targets = Object.fromEntries(
-    SERVICE_NAMES.map((name) => [name, targetOf(places, name)]),
-  ) as Record<keyof Services, string>;
+  const targets = forServices((name) => targetOf(places, name));
   const { services, close } = connectServices(targets, { identity: o.identity });
   const pool = createPool(o.databaseUrl, { max: 4, applicationName: 'faults' });
   const replicas = members

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { EffectKind, EffectRequest } from '../../../services/returns/commerce/provider.ts';
+import type { EffectKind, EffectRequest } from '../../../services/commerce/provider.ts';
 
 /** A request of 12.50 pounds, with a key of its own. */
 export function effectRequest(

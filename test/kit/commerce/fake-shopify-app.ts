@@ -2,12 +2,12 @@ import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import {
   type CommerceClient,
   createCommerceClient,
-} from '../../../services/returns/commerce/http/client.ts';
+} from '../../../services/commerce/http/client.ts';
 import {
   createShopifyClient,
   type ShopifyClient,
-} from '../../../services/returns/commerce/shopify/client.ts';
-import { NEEDED_SCOPES } from '../../../services/returns/commerce/shopify-app/scopes.ts';
+} from '../../../services/commerce/shopify/client.ts';
+import { NEEDED_SCOPES } from '../../../services/commerce/shopify-app/app.ts';
 import { type Received, startReceiver } from '../webhooks/receiver.ts';
 import { createFakeTokens } from './fake-tokens.ts';
 

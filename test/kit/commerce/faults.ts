@@ -31,6 +31,8 @@ export const FAULTS = [
   'finds orders by the beginning of their name',
   'finds an order for every name',
   'answers an unknown order with 404',
+  'finds another order by its id',
+  'answers times that contradict each other',
   'answers orders with two decimals',
   'answers more returnable units than ordered',
   'answers a price that contradicts the totals',

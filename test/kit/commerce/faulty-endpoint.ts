@@ -6,6 +6,8 @@ import type { Fault, Is } from './faults.ts';
 import { orderOf } from './faulty-orders.ts';
 
 interface Data {
+  /** The id in `order.find`. */
+  readonly id?: number;
   readonly key?: string;
   readonly kind?: string;
   /** Of `order.find`. */
@@ -156,7 +158,7 @@ async function answer(
   if (!body.endsWith('}')) return refusal('the body is not JSON');
   const { type, data } = JSON.parse(body) as { type: string; data: Data };
   if (type === 'effect.list') return [200, effects.list(data)];
-  if (type === 'order.find') return orderOf(is, data.name ?? '');
+  if (type === 'order.find') return orderOf(is, data);
   if (!data.key) return refusal('data.key is required');
   if (type === 'effect.find') {
     const found = effects.find(data);

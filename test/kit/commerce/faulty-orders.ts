@@ -23,12 +23,18 @@ const FOUND_ORDER = {
 } as const;
 
 /** The answer to `order.find`. */
-export function orderOf(is: Is, name: string): readonly [status: number, json: object] {
+export function orderOf(
+  is: Is,
+  { name = '', id }: { readonly name?: string; readonly id?: number },
+): readonly [status: number, json: object] {
   if (is('rejects the look-up of orders')) return [422, { error: { message: 'not looked up' } }];
   const isFound =
     name === FOUND_ORDER.name ||
+    id === FOUND_ORDER.id ||
     is('finds an order for every name') ||
-    (is('finds orders by the beginning of their name') && FOUND_ORDER.name.startsWith(name));
+    (is('finds orders by the beginning of their name') &&
+      name !== '' &&
+      FOUND_ORDER.name.startsWith(name));
   if (!isFound) {
     const isMissing = is('answers an unknown order with 404');
     return isMissing ? [404, { error: { message: 'none' } }] : [200, { order: null }];
@@ -42,5 +48,9 @@ export function orderOf(is: Is, name: string): readonly [status: number, json: o
     : { shop: '20.00', presentment: '3100' };
   const paid = { ...line.paid, total };
   const lines = [{ ...line, returnable, paid, unit_price: { shop, presentment } }];
-  return [200, { order: { ...FOUND_ORDER, lines } }];
+  const isOther = id !== undefined && is('finds another order by its id');
+  const times = is('answers times that contradict each other')
+    ? { ordered_at: '2026-11-02T10:00:00Z', delivered_at: '2026-11-01T10:00:00Z' }
+    : {};
+  return [200, { order: { ...FOUND_ORDER, ...times, ...(isOther && { id: 446 }), lines } }];
 }

@@ -1,14 +1,8 @@
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { inTransaction } from '../../../services/platform/postgres.ts';
-import {
-  type ProviderOrder,
-  recordOrder,
-} from '../../../services/returns/commerce/inbound/record-order.ts';
-import {
-  type ProviderRefund,
-  recordRefund,
-} from '../../../services/returns/commerce/inbound/record-refund.ts';
+import type { ProviderOrder, ProviderRefund } from '../../../services/commerce/provider.ts';
+import { inTransaction } from '../../../services/platform/postgres/postgres.ts';
+import { recordOrder, recordRefund } from '../../../services/returns/inbound/record-reports.ts';
 
 // News of a provider about the order of a return.
 

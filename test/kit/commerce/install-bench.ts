@@ -1,6 +1,8 @@
 import type { Client } from '@connectrpc/connect';
 import { CommerceService } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { createServiceClient } from '../../../services/platform/grpc/client.ts';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { deadline } from '../../../services/platform/process/deadlines.ts';
+import { createServiceClient } from '../../../services/platform/rpc/client.ts';
 import { startReturnsBench } from '../services/returns-bench.ts';
 import { actor, identity } from '../services/running-service.ts';
 import {
@@ -45,8 +47,8 @@ export async function startInstallBench(o: Parameters<typeof startReturnsBench>[
     async loseAnswer({ shopId }: TestStore): Promise<void> {
       const { id } = await bench.submit(shopId);
       await bench.db.pool.query(
-        `insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency, asked_at)
-         values ($1, $2, 'refund', 'rms:lost', 1, 'GBP', now())`,
+        `insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency, asked_at, first_asked_at)
+         values ($1, $2, 'refund', 'rms:lost', 1, 'GBP', now(), now())`,
         [shopId, id],
       );
     },
@@ -61,12 +63,15 @@ export async function startInstallBench(o: Parameters<typeof startReturnsBench>[
 export type InstallBench = Awaited<ReturnType<typeof startInstallBench>>;
 
 /** Longer than the exchange of a code. Milliseconds. */
-const TIMEOUT = { timeoutMs: 30_000 };
+const TIMEOUT = { timeoutMs: deadline(30_000) };
+
+/** The operator's link works in every browser. */
+const OPERATOR = { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' };
 
 /** The steps of an install. */
 function installs(commerce: Client<typeof CommerceService>, shopify: FakeShopifyApp) {
   const newLink = async (store: TestStore): Promise<string> =>
-    (await commerce.createShopifyInstallLink({ ...store, actor })).link;
+    (await commerce.createShopifyInstallLink({ ...store, actor: OPERATOR })).link;
   const open = (link: string) =>
     commerce.beginShopifyInstall({ query: `link=${link}`, redirectUrl: REDIRECT });
   const attempt = async (store: TestStore, o: ComeBack = {}) => {

@@ -1,8 +1,8 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import type pg from 'pg';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
-import type { Telemetry } from '../../../services/platform/telemetry.ts';
-import { createRetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
+import type { Telemetry } from '../../../services/platform/telemetry/telemetry.ts';
+import { createRetryClock } from '../../../services/webhooks/delivery/attempt/retry-schedule.ts';
 import { untilIdle } from '../postgres/until-idle.ts';
 import { randomOf } from '../random.ts';
 import { newShop } from '../services/running-service.ts';

@@ -3,12 +3,12 @@ import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { BusRecord, EventBus } from '../../../services/platform/bus/event-bus.ts';
-import { murmur2 } from '../../../services/platform/bus/murmur2.ts';
+import { murmur2 } from '../../../services/platform/kafka/murmur2.ts';
 import { appendEvents, type NewEvent, SHARDS } from '../../../services/platform/outbox/append.ts';
 import { parseEvent } from '../../../services/platform/outbox/parse.ts';
-import { Publisher } from '../../../services/platform/outbox/publisher.ts';
+import { Publisher } from '../../../services/platform/outbox/relay.ts';
 import type { ShardLimits } from '../../../services/platform/outbox/shard.ts';
-import { inTransaction } from '../../../services/platform/postgres.ts';
+import { inTransaction } from '../../../services/platform/postgres/postgres.ts';
 import { silentLogger } from '../services/telemetry.ts';
 
 const actor: Actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });

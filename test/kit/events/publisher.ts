@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
 import type { EventBus } from '../../../services/platform/bus/event-bus.ts';
-import { createServiceClient } from '../../../services/platform/grpc/client.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
 import { eventsRoutes } from '../../../services/platform/outbox/routes.ts';
-import { startServiceServer } from '../../../services/platform/service-server.ts';
+import { startServiceServer } from '../../../services/platform/process/service.ts';
+import { createServiceClient } from '../../../services/platform/rpc/client.ts';
+import { staticIdentity } from '../../../services/platform/security/identity.ts';
 import { silentLogger, testTelemetry } from '../services/telemetry.ts';
 
 const identity = staticIdentity('t'.repeat(32));

@@ -1,5 +1,5 @@
 import { connectServices } from '../../../gateway/services.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
+import { staticIdentity } from '../../../services/platform/security/identity.ts';
 import { startFakeBackend } from './fake-backend.ts';
 import { runAdmin } from './run-admin.ts';
 import { startTestGateway, type TestGateway } from './test-gateway.ts';

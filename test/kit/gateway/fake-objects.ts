@@ -3,6 +3,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import {
+  type EligibilitySchema,
+  Ineligibility_Code,
+} from '../../../proto/gen/rms/returns/v1/policy_pb.ts';
+import {
   type LabelSchema,
   LabelStatus,
   LineOutcome,
@@ -33,6 +37,10 @@ export const FAKE = {
   cartToken: 't'.repeat(43),
   /** The carrier of a label whose key was used with other content. */
   otherContent: 'another carrier',
+  /** The comment of a submission that is a repeat. */
+  repeated: 'again',
+  /** An order line that cannot be returned, and an order that the platform looks up. */
+  soldLine: 9_003n,
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
   replay: 61n,
@@ -160,6 +168,35 @@ export function sampleLabel(): MessageInitShape<typeof LabelSchema> {
 }
 
 /** An open return with one line. */
+export function sampleEligibility(): MessageInitShape<typeof EligibilitySchema> {
+  return {
+    orderName: '#1001',
+    providerOrderId: 1_000_000_000_005n,
+    orderedAt: NOW,
+    currency: 'GBP',
+    presentmentCurrency: 'GBP',
+    policyVersion: 3n,
+    outcomes: [Outcome.REFUND, Outcome.CREDIT],
+    returnMethods: [ReturnMethod.MAIL],
+    lines: [
+      {
+        providerLineItemId: 9_001n,
+        sku: 'MUG-1',
+        title: 'Mug',
+        orderedQuantity: 2,
+        returnableQuantity: 1,
+        windowEndsAt: NOW,
+        price: '10.00',
+        refund: '12.00',
+        outcomes: [Outcome.REFUND],
+        reasons: [
+          { code: Ineligibility_Code.IN_OPEN_RETURN, message: 'It is part of another return.' },
+        ],
+      },
+    ],
+  };
+}
+
 export function sampleReturn(): MessageInitShape<typeof ReturnSchema> {
   return {
     id: FAKE.returns.open,

@@ -9,7 +9,8 @@ import {
   type SearchReturnsRequest,
   type SearchReturnsResponseSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { DomainError, invalidField } from '../../../services/platform/errors.ts';
+import { DomainError, invalidField } from '../../../services/platform/values/errors.ts';
+import { idempotencyConflict } from '../../../services/platform/values/idempotency.ts';
 import { FAKE, NOW, sampleReturn } from './fake-objects.ts';
 
 /** The RPCs of the returns service that only tools use. Changes return one open return with the new state. */
@@ -30,11 +31,44 @@ export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
         total: 2,
       };
     },
-    getTimeline: ({ returnId }) => {
+    getTimeline: ({ returnId, cursor, pageSize }) => {
       requireOpen(returnId);
+      if (cursor !== '' && cursor !== 'next') {
+        throw invalidField('cursor', 'must be a cursor returned by this service');
+      }
       const actor = { kind: Actor_Kind.USER, id: '5', name: 'Ada' };
       const entry = { id: 7n, returnId, occurredAt: NOW, kind: 'note', text: 'Looked', actor };
-      return { entries: [{ ...entry, author: 'Ada', facts: { a: 'b' } }], nextCursor: '' };
+      return {
+        entries: [{ ...entry, author: 'Ada', facts: { a: 'b' } }],
+        nextCursor: cursor === '' && pageSize === 1 ? 'next' : '',
+      };
+    },
+    listExpected: ({ cursor, pageSize }) => ({
+      lines: [
+        {
+          returnId: FAKE.returns.open,
+          lineItemId: FAKE.lineItem,
+          orderName: '#1001',
+          sku: 'S-1',
+          title: 'Scarf',
+          expectedQuantity: 2,
+          arrivedQuantity: 1,
+        },
+      ],
+      nextCursor: cursor === '' && pageSize === 1 ? 'next' : '',
+    }),
+    recordReceipt: ({ return: by, items, idempotencyKey, unexpected }) => {
+      const isNamed = by.case !== 'returnId' && by.value === FAKE.otherContent;
+      if (isNamed) throw idempotencyConflict();
+      if (by.case === 'returnId') requireOpen(by.value);
+      if (by.case === 'orderName' && by.value !== '#1001') requireOpen(0n);
+      const returnId = FAKE.returns.open;
+      const repeated = idempotencyKey === '';
+      return { arrival: { id: 71n, returnId, items, unexpected }, repeated };
+    },
+    listArrivals: ({ returnId }) => {
+      requireOpen(returnId);
+      return { arrivals: [{ id: 71n, returnId, arrivedAt: NOW }] };
     },
     summarize: () => ({
       total: 1,
@@ -49,7 +83,10 @@ export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
       return { entry: { id: 8n, returnId, occurredAt: NOW, kind: 'note', text, author, ...by } };
     },
     flagReturn: ({ returnId }) => moved(returnId, ReturnState.REVIEW),
-    unflagReturn: ({ returnId }) => moved(returnId, ReturnState.OPEN),
+    unflagReturn: ({ returnId }) => {
+      if (returnId === FAKE.returns.flagged) return { return: sampleReturn() };
+      return moved(returnId, ReturnState.OPEN);
+    },
     cancelReturn: ({ returnId }) => moved(returnId, ReturnState.CANCELLED),
   };
 }

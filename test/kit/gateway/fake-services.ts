@@ -13,19 +13,25 @@ import {
 } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import type { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import type { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import {
+  Ineligibility_Code,
+  NotEligibleSchema,
+} from '../../../proto/gen/rms/returns/v1/policy_pb.ts';
 import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ProcessReturnResponseSchema,
   ProcessReturnResponse_Refused_Code as RefusedCode,
   type ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
-import { idempotencyConflict } from '../../../services/platform/idempotency.ts';
+import { examplePolicy } from '../../../services/contract/examples/policy.ts';
+import type { RPC_SERVICES } from '../../../services/platform/rpc/callers.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
+import { idempotencyConflict } from '../../../services/platform/values/idempotency.ts';
 import {
   FAKE,
   NOW,
   sampleDestinations,
+  sampleEligibility,
   sampleLabel,
   sampleReport,
   sampleReturn,
@@ -34,15 +40,9 @@ import { fakeReturnTools } from './fake-return-tools.ts';
 import { fakeWebhooks } from './fake-webhooks.ts';
 
 /** The RPCs whose behaviour a test may replace. */
-export interface FakeServices {
-  readonly returns: Partial<ServiceImpl<typeof ReturnsService>>;
-  readonly commerce: Partial<ServiceImpl<typeof CommerceService>>;
-  readonly dispositions: Partial<ServiceImpl<typeof DispositionsService>>;
-  readonly destinations: Partial<ServiceImpl<typeof DestinationsService>>;
-  readonly fraud: Partial<ServiceImpl<typeof FraudService>>;
-  readonly carts: Partial<ServiceImpl<typeof CartsService>>;
-  readonly webhooks: Partial<ServiceImpl<typeof WebhooksService>>;
-}
+export type FakeServices = {
+  readonly [Name in keyof typeof RPC_SERVICES]: Partial<ServiceImpl<(typeof RPC_SERVICES)[Name]>>;
+};
 
 function notFound(reason: ErrorReason, text: string): DomainError {
   return new DomainError(Code.NotFound, reason, text);
@@ -104,11 +104,41 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
     if (labelId !== FAKE.label) throw notFound(ErrorReason.LABEL_NOT_FOUND, 'no such label');
     return { label: { ...sampleLabel(), status }, ignored: false };
   },
+  getSettings: () => ({ settings: { currency: 'GBP' } }),
+  getPolicy: () => examplePolicy(),
+  updatePolicy: ({ policy, expectedVersion }) => ({
+    version: expectedVersion + 1n,
+    ...(policy && { policy }),
+  }),
+  previewPolicy: () => ({ judged: 1, refused: { count: 1 } }),
   updateSettings: ({ settings }) => (settings ? { settings } : {}),
+  getEligibility: ({ order }) => {
+    if (!isOrder(order.value)) {
+      throw notFound(ErrorReason.ORDER_NOT_FOUND, 'no such order');
+    }
+    return { eligibility: sampleEligibility() };
+  },
+  submitReturn: ({ order, lines: [line] }) => {
+    if (!isOrder(order?.name)) {
+      throw notFound(ErrorReason.ORDER_NOT_FOUND, 'no such order');
+    }
+    if (line?.providerLineItemId === FAKE.soldLine) throw notEligible(FAKE.soldLine);
+    if (line?.comment === FAKE.otherContent) throw idempotencyConflict();
+    return { return: sampleReturn(), repeated: line?.comment === FAKE.repeated };
+  },
   ...fakeReturnTools(),
 };
 
 const commerce: Partial<ServiceImpl<typeof CommerceService>> = {
+  getConnection: () => {
+    throw notFound(ErrorReason.COMMERCE_CONNECTION_NOT_FOUND, 'the shop is not connected');
+  },
+  connect: ({ url }) => ({ connection: { url } }),
+  rotateSecret: () => ({ secret: { value: 'whsec_fake' } }),
+  disconnect: () => ({ disconnected: false }),
+  startCheck: () => ({}),
+  getLastCheck: () => ({}),
+  createShopifyInstallLink: () => ({ link: 'fake' }),
   listEffects: ({ returnId }) => {
     if (returnId !== FAKE.returns.open) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
     const key = `rms:return:${returnId}:refund`;
@@ -117,6 +147,21 @@ const commerce: Partial<ServiceImpl<typeof CommerceService>> = {
     return { effects: [{ kind, key, state, amount, requestedAt: NOW }] };
   },
 };
+
+/** The fake platform has an order #1001, and the sample orders. */
+const isOrder = (name: unknown): boolean => /^(?:#1001|#T10(?:-\d+)?)$/.test(String(name));
+
+function notEligible(id: bigint): DomainError {
+  const value = {
+    lines: [{ providerLineItemId: id, code: Ineligibility_Code.WINDOW_ENDED }],
+  };
+  return new DomainError(
+    Code.FailedPrecondition,
+    ErrorReason.NOT_ELIGIBLE,
+    `order line ${id} cannot be returned`,
+    { detail: { desc: NotEligibleSchema, value } },
+  );
+}
 
 function lineItemNotFound(index: number): DomainError {
   const field = `items[${index}].line_item_id`;

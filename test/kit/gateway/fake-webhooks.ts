@@ -7,8 +7,8 @@ import {
   UnreplayableReason,
   type WebhooksService,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DomainError, invalidField } from '../../../services/platform/errors.ts';
-import { idempotencyConflict } from '../../../services/platform/idempotency.ts';
+import { DomainError, invalidField } from '../../../services/platform/values/errors.ts';
+import { idempotencyConflict } from '../../../services/platform/values/idempotency.ts';
 import {
   FAKE,
   NOW,

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'undici';
-import type { ActionName } from '../../../gateway/actions/permissions.ts';
-import { issueAccessToken, storeGrant } from '../../../gateway/oauth/issue.ts';
-import { createOAuthKeys, type OAuthKeys } from '../../../gateway/oauth/keys.ts';
+import { issueAccessToken, storeGrant } from '../../../gateway/oauth/tokens/issue.ts';
+import { createOAuthKeys, type OAuthKeys } from '../../../gateway/oauth/tokens/keys.ts';
 import type { GatewayOptions } from '../../../gateway/open-parts.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
-import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
+import { newKeyringText, parseKeyring } from '../../../services/platform/security/keyring.ts';
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from './test-gateway.ts';
 import { GOOD_CALLS, SPARE_GRANT } from './tool-calls.ts';
 
@@ -59,7 +58,7 @@ export interface McpBench extends TestGateway {
   rpc(token: string, method: string, params?: object): Promise<McpResponse>;
   call(token: string, name: string, args?: object): Promise<ToolResult>;
   /** The arguments of `GOOD_CALLS`. For `disconnect_assistant` a user without `team.manage` gets their own grant. */
-  goodCall(member: SignedInMember, name: ActionName): Promise<object>;
+  goodCall(member: SignedInMember, name: string): Promise<object>;
 }
 
 /** A gateway with fake services and signed-in users. */
@@ -118,7 +117,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
       return { userId, shopId, email, token: await tokenFor({ userId, shopId }) };
     },
     async goodCall({ userId, shopId }, name) {
-      if (name !== 'disconnect_assistant') return GOOD_CALLS[name];
+      if (name !== 'disconnect_assistant') return GOOD_CALLS[name] ?? {};
       const assistant_id = randomUUID();
       await storeGrant(pool, assistant_id, { userId, shopId, clientId: 'rms-mcp' });
       return { assistant_id };

@@ -10,7 +10,10 @@ export default async function globalSetup(): Promise<void> {
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
   const folder = await mkdtemp(join(tmpdir(), 'rms-mcp-'));
   const logTo = join(folder, 'log');
-  const stack = await startTestStack([], { env: { LOG_LEVEL: 'debug' }, logTo });
+  // Installs at Shopify can begin, and end at no store.
+  const shopifyApp = { SHOPIFY_CLIENT_ID: 'test-app', SHOPIFY_CLIENT_SECRET: 'test-secret' };
+  const env = { LOG_LEVEL: 'debug', ...shopifyApp };
+  const stack = await startTestStack([], { env, logTo });
   process.env.TEST_STACK_FILE = stack.path;
   process.env.TEST_STACK_LOG = logTo;
   Object.assign(globalThis, {

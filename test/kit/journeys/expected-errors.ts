@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { expect } from '@jest/globals';
 import type { Operation } from '../../../services/contract/operation.ts';
 import type { Received, Sent } from '../gateway/rest-client.ts';
@@ -49,7 +50,7 @@ export function expectError(
 }
 
 /** Asserts the headers that every response under `/api` has. */
-export function expectCommonHeaders({ headers }: Received, version: string): void {
+function expectCommonHeaders({ headers }: Received, version: string): void {
   expect(headers['x-request-id']).toMatch(/^[\w.-]{1,128}$/);
   expect(headers['x-service-api-version']).toBe(version);
   expect(headers['cache-control']).toBe('no-store');
@@ -64,7 +65,7 @@ export function pathIn(segment: string, path: string): string {
 }
 
 /** An id that does not exist. */
-export const MISSING_ID = 987_654_321;
+const MISSING_ID = 987_654_321;
 /** A `webhook-id` that does not exist. */
 export const MISSING_DELIVERY = 'msg_0199e1a4-7b20-8abc-8def-0123456789ab';
 export const UNAUTHORIZED = {
@@ -76,21 +77,6 @@ export const FORBIDDEN = {
   status: 403,
   body: { message: 'This action is unauthorized.' },
   code: 'FORBIDDEN',
-};
-export const INVALID = { status: 422, body: MESSAGE, code: 'VALIDATION_FAILED' };
-export const BAD_BODY = { status: 400, body: MESSAGE, code: 'BAD_REQUEST' };
-export const MEDIA_TYPE = { status: 415, body: MESSAGE, code: 'UNSUPPORTED_MEDIA_TYPE' };
-export const TOO_LARGE = { status: 413, body: MESSAGE, code: 'PAYLOAD_TOO_LARGE' };
-export const RATE_LIMITED = {
-  status: 429,
-  body: MESSAGE,
-  code: 'RATE_LIMITED',
-  headers: { 'retry-after': expect.stringMatching(/^[1-9]\d*$/) },
-};
-export const WEBHOOK_REJECTED = {
-  status: 422,
-  body: { errors: { code: 'FAILED_TO_CREATE_WEBHOOK', message: text } },
-  code: 'FAILED_TO_CREATE_WEBHOOK',
 };
 /** The 404 of each operation that names an object. */
 export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
@@ -109,15 +95,20 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   getDestination: { code: 'NOT_FOUND', message: text },
   updateDestination: { code: 'NOT_FOUND', message: text },
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
+  getEligibility: { errors: { message: text } },
+  submitReturn: { errors: { message: text } },
   createFraudReport: { errors: { message: text } },
   listEffects: { errors: { message: text } },
+  cancelReturn: { errors: { message: text } },
+  getReturnTimeline: { errors: { message: text } },
   getCart: { errors: { message: text } },
+  recordArrival: { errors: { message: text } },
   recordLabel: { errors: { message: text } },
   updateLabel: { errors: { message: text } },
   recordGiftCard: { errors: { message: text } },
   processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
 };
-export const HOOK = {
+const HOOK = {
   topic: 'return',
   trigger: 'return.closed',
   url: 'https://hooks.example.com/x',
@@ -132,40 +123,47 @@ const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   assessDispositions: { items: [{ line_item_id: MISSING_ID }] },
   gradeItems: { items: [{ line_item_id: MISSING_ID, category: 'grade_b' }] },
   updateDestination: { name: 'North' },
+  submitReturn: { order_name: '#nobodys', items: [{ provider_line_item_id: 1, quantity: 1 }] },
   createFraudReport: {},
   recordLabel: { carrier: 'Evri' },
   updateLabel: { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' },
   recordGiftCard: { order_id: 7, amount: '8.00', currency: 'GBP' },
+  cancelReturn: {},
   processReturn: {},
   createCart: { cart: [1] },
 };
 
+/** An operation that names its return in the body. */
+function arrivalAt(return_id: string | number): object {
+  return { return_id: Number(return_id), unexpected: [{ title: 'A hat', quantity: 1 }] };
+}
+
 /** A request that is valid except for its id, or for a line item that does not exist. */
 export function requestOf(
-  { id, method, path }: Operation,
+  { id, method, path, keyed }: Operation,
   pathId: string | number = MISSING_ID,
   deliveryId = MISSING_DELIVERY,
 ): Sent {
-  const query = id === 'getReturnDetails' ? `?return_id=${pathId}` : '';
-  const json = VALID_BODY[id];
+  const selector = SELECTORS[id];
+  const query = selector ? `?${selector}=${pathId}` : '';
+  const json = id === 'recordArrival' ? arrivalAt(pathId) : VALID_BODY[id];
   return {
     method,
+    ...(keyed === 'required' && { headers: { 'Idempotency-Key': randomUUID() } }),
     path: `${path.replace(/\{(\w+)\}/g, (_, name) => (name === 'delivery_id' ? deliveryId : String(pathId)))}${query}`,
     ...(json && { json }),
   };
 }
 
-/** A JSON body that is sent unchanged. */
-export const raw = (path: string, body: string | Uint8Array, headers = {}): Sent => ({
-  path,
-  raw: body,
-  headers: { 'content-type': 'application/json', ...headers },
-});
+/** The parameter of each operation whose query selects an object. */
+const SELECTORS: Readonly<Partial<Record<Operation['id'], string>>> = {
+  getReturnDetails: 'return_id',
+  getEligibility: 'provider_order_id',
+};
 
-/** The challenge of API keys. */
-export const KEY_CHALLENGE = 'ApiKey realm="rms", header="X-Authorization"';
 /** The challenge after a key that is not accepted, whatever the reason. */
-export const REJECTED_KEY_CHALLENGE = `${KEY_CHALLENGE}, error="invalid_token", error_description="unknown, mistyped, expired or revoked key"`;
+export const REJECTED_KEY_CHALLENGE =
+  'ApiKey realm="rms", header="X-Authorization", error="invalid_token", error_description="unknown, mistyped, expired or revoked key"';
 
 let lastAddress = 0;
 

@@ -1,4 +1,5 @@
 import { expect } from '@jest/globals';
+import { during } from '../during.ts';
 import type { StackShop } from '../stack.ts';
 import { until } from '../until.ts';
 import { type Received, type Receiver, startReceiver } from '../webhooks/receiver.ts';
@@ -21,12 +22,15 @@ export interface HookPartner {
   received(hook: Hook): readonly Received[];
   /** Waits until `count` requests have arrived, and returns the last one. */
   nth(hook: Hook, count: number): Promise<Received>;
+}
+
+export interface StartedPartner extends HookPartner {
   stop(): Promise<void>;
 }
 
 let last = 0;
 
-export async function startPartner(journey: Journey, shop: StackShop): Promise<HookPartner> {
+export async function startPartner(journey: Journey, shop: StackShop): Promise<StartedPartner> {
   const receiver = await startReceiver();
   const received = (hook: Hook) => receiver.received.filter(({ path }) => path === hook.path);
   return {
@@ -49,6 +53,19 @@ export async function startPartner(journey: Journey, shop: StackShop): Promise<H
       return one;
     },
     stop: () => receiver.stop(),
+  };
+}
+
+/** A partner of the first shop during the tests of a file. */
+export function partnerForTests(journey: Journey): HookPartner {
+  const partner = during(() => startPartner(journey, journey.stack.shop));
+  return {
+    get receiver() {
+      return partner().receiver;
+    },
+    subscribe: (topic, trigger) => partner().subscribe(topic, trigger),
+    received: (hook) => partner().received(hook),
+    nth: (hook, count) => partner().nth(hook, count),
   };
 }
 

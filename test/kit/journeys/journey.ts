@@ -1,5 +1,7 @@
 import { connectServices, type Services } from '../../../gateway/services.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { forServices } from '../../../services/platform/services.ts';
+import { during } from '../during.ts';
 import { type Received, restClient, type Sent } from '../gateway/rest-client.ts';
 import { type StackShop, startTestStack, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
@@ -10,10 +12,13 @@ export interface Journey {
   /** Sends a request to the gateway. The default key is `all` of the first shop. */
   send(sent: Sent): Promise<Received>;
   readonly services: Services;
+}
+
+export interface StartedJourney extends Journey {
   stop(): Promise<void>;
 }
 
-export async function startJourney(args: readonly string[] = []): Promise<Journey> {
+export async function startJourney(args: readonly string[] = []): Promise<StartedJourney> {
   const stack = await startTestStack(args);
   const { services, close } = connectStack(stack);
   return {
@@ -30,18 +35,24 @@ export async function startJourney(args: readonly string[] = []): Promise<Journe
   };
 }
 
+/** A journey that starts before the tests of a file, and stops after them. */
+export function journeyForTests(args: readonly string[] = []): Journey {
+  const journey = during(() => startJourney(args));
+  return {
+    get stack() {
+      return journey().stack;
+    },
+    get services() {
+      return journey().services;
+    },
+    send: (sent) => journey().send(sent),
+  };
+}
+
 /** gRPC clients of a stack's services, with this service token. */
 export function connectStack(stack: Pick<TestStack, 'file'>, token = stack.file.grpc.token ?? '') {
-  const { returns, dispositions, destinations, fraud, carts, webhooks } = stack.file.grpc;
   return connectServices(
-    {
-      returns: returns ?? '',
-      dispositions: dispositions ?? '',
-      destinations: destinations ?? '',
-      fraud: fraud ?? '',
-      carts: carts ?? '',
-      webhooks: webhooks ?? '',
-    },
+    forServices((name) => stack.file.grpc[name] ?? ''),
     { identity: { token: async () => token } },
   );
 }

@@ -9,6 +9,7 @@ import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type EventBus, eventsTopic } from '../../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
+import { forTargets } from '../../../services/platform/services.ts';
 import { createTestDatabase } from '../database.ts';
 import { TEST_AUTHOR } from '../gateway/test-gateway.ts';
 import { eventSignatures, identity } from '../services/running-service.ts';
@@ -17,8 +18,6 @@ import { testSettings } from '../settings.ts';
 import { until } from '../until.ts';
 import { type MailServer, startMailServer } from './mail-server.ts';
 import { recordOf } from './webhook-events.ts';
-
-const TARGETS = ['RETURNS', 'DISPOSITIONS', 'DESTINATIONS', 'FRAUD', 'CARTS', 'WEBHOOKS'];
 
 /** A shop with an owner and members, whose addresses begin with their role. */
 export interface ShopWithMembers {
@@ -80,7 +79,7 @@ export async function runMails(): Promise<MailsUnderTest> {
   const shared = { ...bus, close: async () => {} };
   const start = (o: MailTimes = {}, ownBus: EventBus = shared): Promise<Mails> => {
     const config = testSettings(gatewayShape, {
-      ...Object.fromEntries(TARGETS.map((name) => [`${name}_TARGET`, '127.0.0.1:1'])),
+      ...forTargets(() => '127.0.0.1:1'),
       DATABASE_URL: db.url,
       SMTP_URL: `smtp://127.0.0.1:${server.port}`,
       SMTP_TLS: 'none',

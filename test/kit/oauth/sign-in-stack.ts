@@ -8,8 +8,8 @@ import { hourlyShape } from '../../../gateway/auth/hourly-limits.ts';
 import type { GatewayOptions } from '../../../gateway/open-parts.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
-import { loadConfig } from '../../../services/platform/config.ts';
-import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
+import { loadConfig } from '../../../services/platform/process/config.ts';
+import { newKeyringText, parseKeyring } from '../../../services/platform/security/keyring.ts';
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from '../gateway/test-gateway.ts';
 import { Browser, type Shown } from './browser.ts';
 
@@ -162,14 +162,6 @@ async function startLocalIdentity(o: {
   const identity = await startIdentity({
     port: o.port,
     issuer,
-    resource: o.baseUrl,
-    partner: {
-      name: 'App',
-      clientId: 'app',
-      clientSecret: 'secret',
-      redirectUri: 'http://127.0.0.1:7777/cb',
-    },
-    directory: async () => [],
     signIn: { ...CLIENT, redirectUris: signInRedirects(o.baseUrl) },
     accounts: o.accounts,
     signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core';
 import type { OpenStack } from '../stack.ts';
 import { until } from '../until.ts';
 import type { Receiver } from '../webhooks/receiver.ts';
-import { callPortal } from './call.ts';
+import { addWebhook, callPortal } from './call.ts';
 
 /**
  * Makes a webhook with one delivery that failed three times, and waits five minutes for the next attempt.
@@ -13,22 +13,14 @@ import { callPortal } from './call.ts';
 export async function failingWebhook(
   stack: OpenStack,
   page: Page,
-  broken: Receiver,
+  broken: Pick<Receiver, 'url' | 'received'>,
 ): Promise<string> {
   const before = broken.received.length;
   const idempotencyKey = crypto.randomUUID();
-  const { webhook } = await callPortal<{ webhook: { id: string } }>(
-    page,
-    'WebhooksService/CreateWebhook',
-    {
-      idempotencyKey,
-      topic: 'return',
-      trigger: 'return.closed',
-      url: new URL(`/${idempotencyKey}`, broken.url).href,
-    },
-  );
-  const webhookId = webhook.id;
-  await callPortal(page, 'WebhooksService/SendTest', { webhookId, idempotencyKey });
+  const webhookId = await addWebhook(page, {
+    url: new URL(`/${idempotencyKey}`, broken.url).href,
+  });
+  await callPortal(page, 'WebhooksService/SendTest', { subscriptionId: webhookId, idempotencyKey });
   for (const [attempts, seconds] of [
     [1, 7],
     [2, 40],
@@ -44,11 +36,11 @@ export async function failingWebhook(
 /** Waits until the newest delivery of a webhook has this many recorded attempts. */
 function untilRecorded(page: Page, webhookId: string, attempts: number): Promise<unknown> {
   return until(async () => {
-    const { deliveries } = await callPortal<{ deliveries?: { attemptCount?: number }[] }>(
+    const { deliveries } = await callPortal<{ deliveries?: { attempts?: { number: number }[] }[] }>(
       page,
       'WebhooksService/ListDeliveries',
-      { webhookId, pageSize: 1 },
+      { subscriptionId: webhookId, pageSize: 1 },
     );
-    return deliveries?.[0]?.attemptCount === attempts;
+    return deliveries?.[0]?.attempts?.[0]?.number === attempts;
   });
 }

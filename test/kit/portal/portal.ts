@@ -1,7 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { type Client, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
-import { createPortalSessions } from '../../../gateway/portal/sessions.ts';
+import { createPortalSessions } from '../../../gateway/portal/session/sessions.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { linkAccount } from '../../../gateway/tenancy/sign-in-accounts.ts';
@@ -22,7 +22,10 @@ const SETTINGS = { hours: 12, idleMinutes: 120 };
 
 /** Makes a member with this role and a session, as a sign-in does. */
 export async function portalPerson(
-  under: Pick<TestGateway, 'gateway' | 'database'>,
+  under: {
+    readonly gateway: Pick<TestGateway['gateway'], 'baseUrl'>;
+    readonly database: Pick<TestGateway['database'], 'pool'>;
+  },
   o: { readonly shopId: bigint; readonly role: Role; readonly email?: string },
 ): Promise<PortalPerson> {
   const { pool } = under.database;

@@ -1,9 +1,12 @@
 import { AxeBuilder } from '@axe-core/playwright';
+import { beforeAll } from '@jest/globals';
 import type { Browser, Locator, Page } from 'playwright-core';
-import { walkThrough } from '../mcp/browser.ts';
-import { personOf } from '../mcp/shared-stack.ts';
+import { during } from '../during.ts';
+import { startBrowser, walkThrough } from '../mcp/browser.ts';
+import { personOf, sharedStack } from '../mcp/shared-stack.ts';
 import type { OpenStack } from '../stack.ts';
 import { until } from '../until.ts';
+import { callPortal } from './call.ts';
 
 /** Time limit for what a page loads, on a busy machine. Milliseconds. */
 const LOAD_MS = 60_000;
@@ -33,20 +36,30 @@ const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-pra
 
 /** Signs a user in to the portal, as a person does. */
 export async function visit(stack: OpenStack, browser: Browser, name: string): Promise<Visitor> {
+  const visitor = await newVisitor(stack, browser);
+  const { email, password } = personOf(stack, name);
+  const portal = `${stack.file.base_url}/portal`;
+  const start = new URL(`${portal}/sign-in?return_to=/portal/sessions`);
+  await walkThrough(visitor.page, start, { email, password, backAt: `${portal}/sessions` });
+  await untilLoaded(visitor.page);
+  return visitor;
+}
+
+/** A page of a browser in which nobody is signed in yet. */
+export async function newVisitor(
+  { file }: Pick<OpenStack, 'file'>,
+  browser: Browser,
+): Promise<Visitor> {
   const context = await browser.newContext({ viewport: { width: WIDTHS[2], height: 900 } });
   const page = await context.newPage();
   const found: string[] = [];
   page.on('pageerror', ({ message }) => found.push(`script: ${message}`));
   // Chromium reports violations of the policy as errors, too. The bundled identity provider has no icon.
   page.on('console', (message) => {
-    const isOurs = message.location().url.startsWith(stack.file.base_url);
+    const isOurs = message.location().url.startsWith(file.base_url);
     if (message.type() === 'error' && isOurs) found.push(`console: ${message.text()}`);
   });
-  const { email, password } = personOf(stack, name);
-  const portal = `${stack.file.base_url}/portal`;
-  const start = new URL(`${portal}/sign-in?return_to=/portal/sessions`);
-  await walkThrough(page, start, { email, password, backAt: `${portal}/sessions` });
-  await untilLoaded(page);
+  const portal = `${file.base_url}/portal`;
   const visitor: Visitor = {
     page,
     problems: () => found.splice(0),
@@ -91,16 +104,85 @@ async function wrongSizes(page: Page): Promise<string[]> {
   return wrong;
 }
 
-/** The pages of users, each of whom signs in once. */
-export function createVisitors(
-  stack: OpenStack,
-  browser: Browser,
-): (name: string) => Promise<Visitor> {
-  const visitors = new Map<string, Promise<Visitor>>();
-  return (name) => {
-    const known = visitors.get(name) ?? visit(stack, browser, name);
-    visitors.set(name, known);
-    return known;
+/** The shared stack and a browser, during the tests of a file. */
+export interface Portal {
+  readonly stack: OpenStack;
+  readonly browser: Browser;
+  /** Signs a user in, in a new session. */
+  visit(name: string): Promise<Visitor>;
+  /** The page of a user, who signs in once. */
+  userNamed(name: string): Promise<Visitor>;
+  /** Runs after the tests, while the browser is still open: hooks run in the order of the file. */
+  atEnd(work: () => Promise<unknown>): void;
+}
+
+export function portalForTests(): Portal {
+  const last: (() => Promise<unknown>)[] = [];
+  const started = during(async () => {
+    const [stack, browser] = [await sharedStack(), await startBrowser()];
+    return {
+      stack,
+      browser,
+      async stop() {
+        await Promise.all(last.map((work) => work())).finally(() => browser.close());
+      },
+    };
+  });
+  const users = new Map<string, Promise<Visitor>>();
+  const portal: Portal = {
+    get stack() {
+      return started().stack;
+    },
+    get browser() {
+      return started().browser;
+    },
+    visit: (name) => visit(portal.stack, portal.browser, name),
+    userNamed(name) {
+      const user = users.get(name) ?? portal.visit(name);
+      users.set(name, user);
+      return user;
+    },
+    atEnd: (work) => void last.push(work),
+  };
+  return portal;
+}
+
+/** A user who is signed in to the portal during the tests of a file. */
+export interface User extends Visitor, Portal {
+  /** Calls a method of the portal as this user. */
+  call<T = unknown>(name: string, body: object): Promise<T>;
+}
+
+export function userForTests(name: string): User {
+  const portal = portalForTests();
+  let visitor: Visitor | undefined;
+  beforeAll(async () => {
+    visitor = await portal.visit(name);
+  });
+  const user = (): Visitor => {
+    if (!visitor) throw new Error('the user signs in before the tests');
+    return visitor;
+  };
+  return {
+    get stack() {
+      return portal.stack;
+    },
+    get browser() {
+      return portal.browser;
+    },
+    visit: portal.visit,
+    userNamed: portal.userNamed,
+    atEnd: portal.atEnd,
+    get page() {
+      return user().page;
+    },
+    problems: () => user().problems(),
+    open: (path) => user().open(path),
+    accessibilityErrors: (scheme) => user().accessibilityErrors(scheme),
+    wrongSizes: () => user().wrongSizes(),
+    findings: () => user().findings(),
+    close: () => user().close(),
+    call: (method, body) => callPortal(user().page, method, body),
   };
 }
 
@@ -109,6 +191,16 @@ export async function untilLoaded(page: Page): Promise<void> {
   await page.locator('main h1').waitFor();
   const loading = page.locator('[aria-busy=true], [aria-label=Loading]');
   await until(async (see) => see(await loading.count()) === 0, { withinMs: LOAD_MS });
+}
+
+/** The heading of the page. @throws an error that says what is shown instead. */
+export async function headingOf(page: Page): Promise<string> {
+  try {
+    return await page.locator('main h1').innerText();
+  } catch (cause) {
+    const shown = await page.locator('body').innerText();
+    throw new Error(`${page.url()} has no heading, but: ${shown}`, { cause });
+  }
 }
 
 /** The alerts that are shown. Without those about failing webhooks: tests share a shop, and some make webhooks that fail. */

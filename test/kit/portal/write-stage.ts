@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
-import { storeGrant } from '../../../gateway/oauth/issue.ts';
-import { installApp } from '../../../gateway/tenancy/installations.ts';
+import { issuePartnerGrant } from '../../../gateway/oauth/partners/tokens.ts';
+import { storeGrant } from '../../../gateway/oauth/tokens/issue.ts';
+import { createPartnerApp } from '../../../gateway/tenancy/partner-apps.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createPool } from '../../../services/platform/postgres.ts';
-import { personOf } from '../mcp/shared-stack.ts';
 import type { OpenStack } from '../stack.ts';
 import { until } from '../until.ts';
 import { startReceiver } from '../webhooks/receiver.ts';
-import { callPortal } from './call.ts';
+import { addWebhook, callPortal, deleteWebhooks } from './call.ts';
 import { failingWebhook } from './failing-webhook.ts';
+import { addTeamMember, gatewayPool, userIdOf } from './gateway-pool.ts';
 
 /** What the writes of the portal are about. */
 export interface WriteStage {
@@ -21,21 +21,19 @@ export interface WriteStage {
   readonly failingId: string;
   /** A webhook that can be deleted. */
   readonly spareId: string;
-  /** A payload version that the shop does not use now. */
-  otherVersion(): Promise<string>;
   readonly destination: string;
   readonly key: string;
   readonly keyToRevoke: string;
   /** The name of a partner app and of an assistant. */
   readonly app: string;
   readonly member: string;
+  /** Invited addresses. */
+  readonly invited: { readonly resend: string; readonly withdraw: string };
   /** The page of a new return of a kind. */
   returnIn(state: string): Promise<string>;
   /** Removes the webhooks, so that other tests do not see them. */
   strike(): Promise<void>;
 }
-
-type Created = { readonly webhook: { readonly id: string } };
 
 const key = () => ({ idempotencyKey: randomUUID() });
 
@@ -44,28 +42,31 @@ export async function writeStage(stack: OpenStack, page: Page): Promise<WriteSta
   const [receiver, broken] = [await startReceiver(), await startReceiver()];
   broken.answer = (response) => void response.writeHead(500).end();
   const call = <T = unknown>(name: string, body: object) => callPortal<T>(page, name, body);
-  const webhookAt = async (path: string) => {
-    const url = new URL(path, receiver.url).href;
-    const body = { ...key(), topic: 'return', trigger: 'return.updated', url };
-    const { webhook } = await call<Created>('WebhooksService/CreateWebhook', body);
-    return webhook.id;
-  };
+  const webhookAt = (path: string) =>
+    addWebhook(page, { trigger: 'return.updated', url: new URL(path, receiver.url).href });
   const [webhookId, spareId] = [await webhookAt('/writes'), await webhookAt('/spare')];
   const ids = { destination: randomUUID(), key: randomUUID(), revoke: randomUUID() };
-  const place = { name: ids.destination, type: 'donate', enabled: false };
+  const place = { name: ids.destination, type: 'DESTINATION_TYPE_DONATE', enabled: false };
   const address = { countryCode: 'GB' };
   await call('DestinationsService/CreateDestination', { ...key(), ...place, address });
   for (const description of [ids.key, ids.revoke]) {
     await call('ApiKeysService/CreateApiKey', { ...key(), description, scopes: ['returns'] });
   }
   const member = `${randomUUID()}@example.com`;
-  await call('TeamService/AddMember', { email: member, name: '', role: 'analyst' });
+  await addTeamMember(stack, { email: member, role: 'analyst' });
+  const invited = {
+    resend: `${randomUUID()}@example.com`,
+    withdraw: `${randomUUID()}@example.com`,
+  };
+  for (const email of Object.values(invited)) {
+    await call('TeamService/InviteMember', { ...key(), email, role: 'analyst' });
+  }
   const app = `app-${randomUUID()}`;
   await connect(stack, app);
   const deliveryId = await delivered(stack, page, webhookId);
   const { replay } = await call<{ replay: { id: string } }>('WebhooksService/StartReplay', {
     ...key(),
-    filter: { webhookId, states: ['delivered'] },
+    filter: { subscriptionId: webhookId, states: ['DELIVERY_STATE_DELIVERED'] },
   });
   const failingId = await failingWebhook(stack, page, broken);
   return {
@@ -74,29 +75,19 @@ export async function writeStage(stack: OpenStack, page: Page): Promise<WriteSta
     replayId: replay.id,
     failingId,
     spareId,
-    otherVersion: () => otherVersion(page),
     destination: ids.destination,
     key: ids.key,
     keyToRevoke: ids.revoke,
     app,
     member,
+    invited,
     returnIn: async (state) => `/returns/${(await stack.fixture(state)).id}`,
     strike: async () => {
-      for (const id of [webhookId, failingId]) {
-        await call('WebhooksService/DeleteWebhook', { webhookId: id });
-      }
+      await deleteWebhooks(page, webhookId, failingId);
+      await call('CommerceService/Disconnect', {});
       await Promise.all([receiver.stop(), broken.stop()]);
     },
   };
-}
-
-async function otherVersion(page: Page): Promise<string> {
-  const { version, versions } = await callPortal<{
-    readonly version: string;
-    readonly versions: readonly { readonly version: string; readonly selectable?: boolean }[];
-  }>(page, 'PayloadVersionService/GetPayloadVersion', {});
-  const other = versions.find((one) => one.selectable && one.version !== version);
-  return other?.version ?? '';
 }
 
 /** Flags a return, and returns the id of the delivery that says so when it was received. */
@@ -104,7 +95,7 @@ async function delivered(stack: OpenStack, page: Page, webhookId: string): Promi
   const { id } = await stack.fixture('open');
   const flag = { ...key(), returnId: String(id), reasons: ['A trial'] };
   await callPortal(page, 'ReturnsService/FlagReturn', flag);
-  const list = { webhookId, states: ['delivered'], pageSize: 1 };
+  const list = { subscriptionId: webhookId, states: ['DELIVERY_STATE_DELIVERED'], pageSize: 1 };
   return until(async () => {
     const { deliveries } = await callPortal<{ deliveries?: { id: string }[] }>(
       page,
@@ -115,18 +106,21 @@ async function delivered(stack: OpenStack, page: Page, webhookId: string): Promi
   });
 }
 
-/** Installs a partner app, and connects an assistant of the owner, as their pages do. */
+/** Installs a partner app that waits for more, and connects an assistant of the owner, as their pages do. */
 async function connect(stack: OpenStack, app: string): Promise<void> {
-  const url = new URL(stack.file.database_url);
-  url.searchParams.set('options', '-c search_path=gateway');
-  const pool = createPool(url.href);
+  const pool = gatewayPool(stack);
   const shopId = BigInt(stack.shop.id);
   const by = { actor: { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' } };
-  await installApp(pool, { shopId, issuer: 'https://auth.example.com', clientId: app, by });
-  const { rows } = await pool.query<{ id: bigint }>('select id from users where email = $1', [
-    personOf(stack, 'owner').email,
-  ]);
-  const userId = rows[0]?.id ?? 0n;
+  const userId = await userIdOf(pool, stack, 'owner');
+  const scopes = ['labels:write'];
+  const redirectUris = ['https://app.example.com/callback'];
+  await createPartnerApp(pool, { name: app, redirectUris, scopes, fixed: { clientId: app } });
+  const whose = { shopId, userId, clientId: app, issuer: stack.file.auth_url };
+  const id = await issuePartnerGrant(pool, { ...whose, requested: scopes, by });
+  await pool.query(
+    "update partner_grants set scopes = '{}', waiting_scopes = scopes where id = $1",
+    [id],
+  );
   await storeGrant(pool, randomUUID(), { userId, shopId, clientId: 'rms-mcp', app });
   // The page folds those that never called, when another test left one that did.
   await pool.query('update oauth_grants set last_used_at = now() where app = $1', [app]);

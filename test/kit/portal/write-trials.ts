@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { until } from '../until.ts';
+import { callPortal } from './call.ts';
 import type { WriteStage } from './write-stage.ts';
 
 type Open = (page: Page, stage: WriteStage) => Promise<unknown>;
@@ -13,6 +14,8 @@ export interface Trial {
   readonly before?: (page: Page) => Promise<unknown>;
   /** Opens the dialog and fills it. Without it, `press` is a button of the page. */
   readonly open?: Open;
+  /** Fills a form of the page itself. */
+  readonly fill?: Open;
   /** The button that sends. */
   readonly press: string | RegExp;
   /** The menu of the button. */
@@ -21,6 +24,8 @@ export interface Trial {
   readonly as?: string;
   /** The status of the repeat, when it is not 200: the first try was carried out, and the service says so. */
   readonly repeat?: number;
+  /** The kind of the timeline entry that follows from an event of the write: it may come after the answer. */
+  readonly noted?: string;
   /** Waits until the page itself shows that the write was carried out, so that nobody repeats it. */
   readonly shown?: (page: Page) => Promise<unknown>;
 }
@@ -58,6 +63,11 @@ const text = () => `Trial ${randomUUID()}`;
 const signedOut = (page: Page) =>
   until(async () => !/^\/portal\/(?:returns|sessions)/.test(new URL(page.url()).pathname));
 
+/** An address at which nothing listens. */
+const SILENT = 'http://127.0.0.1:9/';
+const connectPlatform = (page: Page) =>
+  callPortal(page, 'CommerceService/Connect', { url: SILENT });
+
 /** How the owner makes each write, by the name of the method. A later one may need what an earlier one made. */
 export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
   'ReturnsService/ProcessReturn': {
@@ -80,12 +90,70 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: more('Cancel the return'),
     press: 'Cancel the return',
   },
-  'ReturnsService/GradeItems': {
+  'ReturnsService/UpdateSettings': {
+    at: () => '/settings',
+    fill: async (page) => {
+      const days = page.getByLabel('Days until a return expires');
+      await days.fill(String(Number(await days.inputValue()) + 1));
+    },
+    press: 'Save',
+    shown: async (page) => {
+      await page.locator('button[type=submit]:disabled').waitFor();
+    },
+  },
+  'ReturnsService/UpdatePolicy': {
+    at: () => '/policy',
+    fill: async (page) => {
+      await page.locator('summary').filter({ hasText: 'Change: time limit' }).click();
+      await page.getByLabel('Days', { exact: true }).fill('3650');
+    },
+    press: 'Save as a new version',
+    shown: async (page) => {
+      await page.locator('button[type=submit]:disabled').waitFor();
+    },
+  },
+  'CommerceService/Connect': {
+    at: () => '/commerce',
+    before: (page) => callPortal(page, 'CommerceService/Disconnect', {}),
+    open: filled(by('Connect an endpoint'), { Address: SILENT }),
+    press: 'Connect',
+    // The secret is shown once, so the repeat has none.
+    repeat: 200,
+  },
+  'CommerceService/RotateSecret': {
+    at: () => '/commerce',
+    before: connectPlatform,
+    open: by('Rotate the secret'),
+    press: 'Make a new secret',
+  },
+  'CommerceService/StartCheck': {
+    at: () => '/commerce',
+    before: connectPlatform,
+    press: 'Check the connection',
+    shown: async (page) => {
+      await page.getByText(/the others were not asked/).waitFor();
+    },
+  },
+  'CommerceService/CreateShopifyInstallLink': {
+    at: () => '/commerce',
+    before: (page) => callPortal(page, 'CommerceService/Disconnect', {}),
+    open: filled(by('Connect a store at Shopify'), {
+      'Domain of the store': 'trial.myshopify.com',
+    }),
+    press: 'Begin the install',
+  },
+  'CommerceService/Disconnect': {
+    at: () => '/commerce',
+    before: connectPlatform,
+    open: by('Disconnect'),
+    press: 'Disconnect',
+  },
+  'DispositionsService/GradeItems': {
     at: returnIn('open'),
     open: chosen(by('Grade'), 'Condition', 'Grade B'),
     press: 'Record',
   },
-  'ReturnsService/RecordDispositions': {
+  'DispositionsService/Assess': {
     at: returnIn('open'),
     open: chosen(by('Set dispositions'), 'Disposition', 'Resale hold'),
     press: 'Record',
@@ -95,7 +163,7 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: filled(more('Add a note'), { Note: 'A trial' }),
     press: 'Add the note',
   },
-  'ReturnsService/CreateFraudReport': {
+  'FraudService/CreateReport': {
     at: returnIn('open'),
     open: async (page) => {
       await more('Report fraud')(page);
@@ -103,6 +171,7 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
       await page.getByRole('dialog').getByLabel('Comment').fill('A trial');
     },
     press: 'Report as fraud',
+    noted: 'fraud_report.created',
   },
   'DestinationsService/CreateDestination': {
     at: () => '/destinations',
@@ -134,6 +203,11 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: by((stage) => `Revoke ${stage.keyToRevoke}`),
     press: 'Revoke the key',
   },
+  'AppsService/AllowAppScopes': {
+    at: () => '/partner-apps',
+    open: by((stage) => `Allow more for ${stage.app}`),
+    press: 'Allow',
+  },
   'AppsService/RemoveApp': {
     at: () => '/partner-apps',
     open: by((stage) => `Remove ${stage.app}`),
@@ -150,23 +224,28 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
         .click(),
     press: 'Disconnect',
   },
-  'PayloadVersionService/SetPayloadVersion': {
+  'WebhooksService/SetPayloadVersion': {
     at: () => '/payload-version',
     open: (page) => press(page, /^Use \d{4}-\d\d$/),
     press: /^Use \d{4}-\d\d$/,
-    repeat: 400,
   },
-  'PayloadVersionService/SendVersionTest': {
-    at: async (stage) => `/payload-version?to=${await stage.otherVersion()}`,
-    press: /^Send a test in /,
+  'TeamService/ResendInvitation': {
+    at: () => '/team',
+    open: by((stage) => `New link for ${stage.invited.resend}`),
+    press: 'Make a new link',
   },
-  'TeamService/AddMember': {
+  'TeamService/WithdrawInvitation': {
+    at: () => '/team',
+    open: by((stage) => `Withdraw the invitation of ${stage.invited.withdraw}`),
+    press: 'Withdraw the invitation',
+  },
+  'TeamService/InviteMember': {
     at: () => '/team',
     open: async (page, stage) => {
-      await filled(by('Add a person'), { 'E-mail': `${randomUUID()}@example.com` })(page, stage);
+      await filled(by('Invite a person'), { 'E-mail': `${randomUUID()}@example.com` })(page, stage);
       await page.getByRole('dialog').locator('input[value=analyst]').check();
     },
-    press: 'Add to the team',
+    press: 'Invite',
   },
   'TeamService/ChangeRole': {
     at: () => '/team',
@@ -179,19 +258,19 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     press: 'Remove from the team',
     repeat: 404,
   },
-  'WebhooksService/CreateWebhook': {
+  'WebhooksService/CreateSubscription': {
     at: () => '/webhooks',
     open: (page, stage) => filled(by('Add a webhook'), { Address: url() })(page, stage),
     press: 'Add the webhook',
   },
-  'WebhooksService/UpdateWebhook': {
+  'WebhooksService/UpdateSubscription': {
     at: webhook,
     open: (page, stage) => filled(by('Edit'), { Description: text() })(page, stage),
     press: 'Save',
   },
   'WebhooksService/RevealSecret': { at: webhook, press: 'Show the secret' },
   'WebhooksService/RotateSecret': { at: webhook, open: by('Rotate'), press: 'Make a new secret' },
-  'WebhooksService/EndEarlierSecrets': {
+  'WebhooksService/EndFormerSecrets': {
     at: webhook,
     open: by('End the old secret'),
     press: 'End the old secret',
@@ -219,18 +298,21 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: more('Send stored events (backfill)'),
     press: 'Start the backfill',
   },
-  'WebhooksService/StopReplay': {
+  'WebhooksService/CancelReplay': {
     at: (stage) => `/replays/${stage.replayId}`,
     // The job ends too soon for a click, so the page reads that it runs. The call that stops it is real.
     before: (page) =>
       page.route('**/*/GetReplay', async (route) => {
         const response = await route.fetch();
         const { replay } = (await response.json()) as { readonly replay: object };
-        await route.fulfill({ response, json: { replay: { ...replay, state: 'running' } } });
+        await route.fulfill({
+          response,
+          json: { replay: { ...replay, state: 'REPLAY_STATE_RUNNING' } },
+        });
       }),
     press: 'Stop',
   },
-  'WebhooksService/DeleteWebhook': {
+  'WebhooksService/DeleteSubscription': {
     at: (stage) => `/webhooks/${stage.spareId}`,
     open: more('Delete'),
     press: 'Delete the webhook',

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { StatementGroup } from '../../../services/platform/statement-group.ts';
+import { StatementGroup } from '../../../services/platform/postgres/statement-group.ts';
 
 /** What was sent to PostgreSQL. */
 export interface Sent {

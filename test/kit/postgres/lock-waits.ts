@@ -1,4 +1,4 @@
-import type { Queryable } from '../../../services/platform/postgres.ts';
+import type { Queryable } from '../../../services/platform/postgres/postgres.ts';
 
 /** Number of sessions of this database that wait for a lock of another session. */
 export async function lockWaits(db: Queryable): Promise<number> {

@@ -1,5 +1,6 @@
 import pg from 'pg';
-import { createPool } from '../../../services/platform/postgres.ts';
+import { createPool } from '../../../services/platform/postgres/postgres.ts';
+import { StatementGroup } from '../../../services/platform/postgres/statement-group.ts';
 
 /** What PostgreSQL reads for a statement. */
 export interface Cost {
@@ -13,8 +14,11 @@ export interface Cost {
 const SMALL = 200;
 
 /** Runs the statement, and returns what PostgreSQL read for it. */
-export async function costOf(pool: pg.Pool, { text, values = [] }: pg.QueryConfig): Promise<Cost> {
-  const { rows } = await pool.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+export async function costOf(
+  db: Pick<pg.ClientBase, 'query'>,
+  { text, values = [] }: pg.QueryConfig,
+): Promise<Cost> {
+  const { rows } = await db.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
     `explain (analyze, buffers, format json) ${text}`,
     values,
   );
@@ -71,6 +75,7 @@ export function recordingPool(url: string): {
       const [first, values] = args;
       const text = typeof first === 'string' ? first : undefined;
       if (text !== undefined) statements.push({ text, ...(Array.isArray(values) && { values }) });
+      else if (first instanceof StatementGroup) statements.push(...membersOf(first));
       else if (isConfig(first)) statements.push(first);
       return Reflect.apply(query, client, args);
     };
@@ -84,4 +89,11 @@ export function recordingPool(url: string): {
 
 function isConfig(value: unknown): value is pg.QueryConfig {
   return value instanceof Object && 'text' in value && typeof value.text === 'string';
+}
+
+function membersOf({ members }: StatementGroup): pg.QueryConfig[] {
+  return members.map(({ query }) => {
+    const { name, text, values } = query as typeof query & pg.QueryConfig;
+    return { text, ...(name !== undefined && { name }), ...(values && { values }) };
+  });
 }

@@ -1,8 +1,8 @@
 import { rmSync } from 'node:fs';
 import pg from 'pg';
 import { startPostgres } from '../../../deploy/local/postgres/start.ts';
-import { migrate } from '../../../services/platform/migrate.ts';
-import { SCHEMAS } from '../../../services/platform/schemas.ts';
+import { migrate } from '../../../services/platform/postgres/migrate.ts';
+import { SCHEMAS } from '../../../services/platform/postgres/schemas.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 /** Each test file gets a copy, with all migrations applied and no rows. */

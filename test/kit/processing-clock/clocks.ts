@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { createPool } from '../../../services/platform/postgres.ts';
+import { createPool } from '../../../services/platform/postgres/postgres.ts';
 import { advanceClock } from '../clock.ts';
 import { createTestDatabase } from '../database.ts';
 

@@ -1,13 +1,13 @@
 import type pg from 'pg';
-import { DomainError } from '../../../services/platform/errors.ts';
-import { createLeaseWatch } from '../../../services/platform/lease-watch.ts';
+import { createHttpCommerce } from '../../../services/commerce/http/adapter.ts';
+import type { Answer, CommerceClient } from '../../../services/commerce/http/client.ts';
+import { createRequestWatch } from '../../../services/commerce/request-watch.ts';
+import { createLeaseWatch } from '../../../services/platform/leases/lease-watch.ts';
 import { newSecret, signingKeyOf } from '../../../services/platform/outbound/signature.ts';
-import { createHttpCommerce } from '../../../services/returns/commerce/http/adapter.ts';
-import type { Answer, CommerceClient } from '../../../services/returns/commerce/http/client.ts';
-import { createRequestWatch } from '../../../services/returns/commerce/request-watch.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
 import { claimJobs, type Job, LEASE_MS } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
-import { takeOverJobs } from '../../../services/returns/processing/takeover.ts';
+import { takeOverJobs } from '../../../services/returns/processing/worker.ts';
 import { destinations, onlyProvider } from '../services/processing.ts';
 import { changeDeps } from '../services/return-stores.ts';
 

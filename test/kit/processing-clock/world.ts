@@ -5,9 +5,9 @@ import {
   SettleEffectRequestSchema,
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
-import { seeOpenRequests } from '../../../services/returns/commerce/request-watch.ts';
-import { settleEffect } from '../../../services/returns/commerce/settle.ts';
+import { seeOpenRequests } from '../../../services/commerce/request-watch.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
+import { settleEffect } from '../../../services/returns/processing/effects.ts';
 import { type Job, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import {
   actor,

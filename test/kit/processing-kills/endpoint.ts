@@ -5,18 +5,18 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createEndpoint } from '../../../deploy/local/commerce/endpoint.ts';
 import { type LedgerEffect, openLedger } from '../../../deploy/local/commerce/ledger.ts';
-import { newSecret, signingKeyOf } from '../../../services/platform/outbound/signature.ts';
-import type { LedgerEntry, LedgerOfReturn } from '../../../services/returns/commerce/embedded.ts';
-import { createHttpCommerce } from '../../../services/returns/commerce/http/adapter.ts';
+import type { LedgerEntry, LedgerOfReturn } from '../../../services/commerce/embedded.ts';
+import { createHttpCommerce } from '../../../services/commerce/http/adapter.ts';
 import {
   type CommerceClient,
   createCommerceClient,
-} from '../../../services/returns/commerce/http/client.ts';
+} from '../../../services/commerce/http/client.ts';
 import {
   CommerceFailure,
   type CommerceProvider,
   type FailureKind,
-} from '../../../services/returns/commerce/provider.ts';
+} from '../../../services/commerce/provider.ts';
+import { newSecret, signingKeyOf } from '../../../services/platform/outbound/signature.ts';
 import type { Random } from '../random.ts';
 
 /** A commerce provider whose own ledger judges what was made. */
@@ -59,28 +59,8 @@ export async function startBadEndpoint(o: {
     keys: [signingKeyOf(secret)],
     sandbox: false,
   });
-  const planned = new Map<bigint, { kind: FailureKind; times: number }>();
   return {
-    settledAfterMs: SETTLED_AFTER_MS,
-    async create(request, signal) {
-      const failure = planned.get(request.returnId);
-      if (failure && failure.times > 0) {
-        failure.times -= 1;
-        throw new CommerceFailure(failure.kind, 'planned failure');
-      }
-      return http.create(request, signal);
-    },
-    async find(request, signal) {
-      const old = performance.now() - LATE_AFTER_MS;
-      await Promise.allSettled(
-        [...onTheWay].filter(([, since]) => since < old).map(([sent]) => sent),
-      );
-      return http.find(request, signal);
-    },
-    list: http.list,
-    async failNext({ returnId, kind, times }) {
-      planned.set(returnId, { kind, times });
-    },
+    ...withPlannedFailures(http, onTheWay),
     async ordersOf(returnId) {
       const own = ledger.all().filter((one) => BigInt(one.return_id) === returnId);
       const of = (kind: string) => own.filter((one) => one.kind === kind).map(entryOf);
@@ -98,6 +78,36 @@ export async function startBadEndpoint(o: {
       listening.close();
       ledger.close();
       rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+/** A provider that fails as planned, and whose search waits for the older of the requests that are on their way. */
+export function withPlannedFailures(
+  provider: CommerceProvider,
+  onTheWay: ReadonlyMap<Promise<unknown>, number>,
+): Omit<JudgedProvider, 'ordersOf'> {
+  const planned = new Map<bigint, { kind: FailureKind; times: number }>();
+  return {
+    settledAfterMs: SETTLED_AFTER_MS,
+    async create(request, signal) {
+      const failure = planned.get(request.returnId);
+      if (failure && failure.times > 0) {
+        failure.times -= 1;
+        throw new CommerceFailure(failure.kind, 'planned failure');
+      }
+      return provider.create(request, signal);
+    },
+    async find(request, signal) {
+      const old = performance.now() - LATE_AFTER_MS;
+      await Promise.allSettled(
+        [...onTheWay].filter(([, since]) => since < old).map(([sent]) => sent),
+      );
+      return provider.find(request, signal);
+    },
+    list: provider.list,
+    async failNext({ returnId, kind, times }) {
+      planned.set(returnId, { kind, times });
     },
   };
 }

@@ -1,8 +1,8 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
-import { type EffectRequest, movesMoney } from '../../../services/returns/commerce/provider.ts';
+import type { LedgerEntry } from '../../../services/commerce/embedded.ts';
+import { type EffectRequest, movesMoney } from '../../../services/commerce/provider.ts';
 import { effectKey, LOCATION, reload, timelineOf, triggersOf } from '../services/processing.ts';
 import type { JudgedProvider } from './endpoint.ts';
 import type { Scenario } from './scenarios.ts';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import { createEmbeddedCommerce } from '../../../services/commerce/embedded.ts';
 import type { TestDatabase } from '../database.ts';
 import { type NodeProcess, startNode, untilProcess } from '../process.ts';
 import { randomOf } from '../random.ts';

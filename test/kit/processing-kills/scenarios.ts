@@ -5,7 +5,7 @@ import {
   RestockMode,
   type SettingsSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { FailureKind } from '../../../services/returns/commerce/provider.ts';
+import type { FailureKind } from '../../../services/commerce/provider.ts';
 import type { SubmissionPart } from '../builders.ts';
 import { exchangeWith, newLine, upsell } from '../services/processing.ts';
 

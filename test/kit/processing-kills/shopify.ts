@@ -1,21 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { formatAmount, minorOf } from '../../../services/platform/money.ts';
-import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
-import {
-  CommerceFailure,
-  type EffectRequest,
-  type FailureKind,
-} from '../../../services/returns/commerce/provider.ts';
-import { createShopifyCommerce } from '../../../services/returns/commerce/shopify/adapter.ts';
+import type { LedgerEntry } from '../../../services/commerce/embedded.ts';
+import type { CommerceProvider, EffectRequest } from '../../../services/commerce/provider.ts';
+import { createShopifyCommerce } from '../../../services/commerce/shopify/adapter.ts';
 import {
   createShopifyClient,
   type ShopifyClient,
-} from '../../../services/returns/commerce/shopify/client.ts';
+} from '../../../services/commerce/shopify/client.ts';
+import { formatAmount, minorOf } from '../../../services/platform/values/money.ts';
 import { ACCESS, POLICY, SHOP_DOMAIN, TOKEN } from '../commerce/shopify/example-shop.ts';
 import { type Fault, startShopify } from '../commerce/shopify/server.ts';
 import { type Made, type MadeDraft, newShopifyShop, type Shop } from '../commerce/shopify/shop.ts';
 import type { Random } from '../random.ts';
-import type { JudgedProvider } from './endpoint.ts';
+import { type JudgedProvider, withPlannedFailures } from './endpoint.ts';
 import { SCENARIOS } from './scenarios.ts';
 
 /** A shop that forgets keys would restock twice: Shopify cannot find a restock. */
@@ -23,12 +19,8 @@ export const FORGETFUL_SHOPIFY_SCENARIOS = SCENARIOS.filter(
   ({ restocked }) => restocked === undefined,
 );
 
-/** An effect that is not known after this time was not made. Milliseconds. */
-const SETTLED_AFTER_MS = 250;
 /** The search shows what was made so much later. Milliseconds. */
 const LAG_MS = 60;
-/** A search waits for calls that are older, so that the times above are true also on a machine that stands still. */
-const LATE_AFTER_MS = SETTLED_AFTER_MS / 2;
 /** One in three requests has one of these. A return needs several requests. */
 const FAULTS: readonly Fault[] = [
   '429',
@@ -74,33 +66,20 @@ export async function startBadShopify(o: {
     access: async () => ACCESS,
     sandbox: false,
   });
-  const planned = new Map<bigint, { kind: FailureKind; times: number }>();
   const restockKeys = new Map<bigint, string>();
-  return {
-    settledAfterMs: SETTLED_AFTER_MS,
+  const adapter: CommerceProvider = {
+    ...shopify,
     async create(request, signal) {
-      const failure = planned.get(request.returnId);
-      if (failure && failure.times > 0) {
-        failure.times -= 1;
-        throw new CommerceFailure(failure.kind, 'planned failure');
-      }
       if (request.kind === 'restock') restockKeys.set(request.returnId, request.key);
       const made = shopify.create(withOrder(shop, request), signal);
       // It sends several requests, one after the other, also after its process was killed.
       track(onTheWay, made);
       return made;
     },
-    async find(request, signal) {
-      const old = performance.now() - LATE_AFTER_MS;
-      await Promise.allSettled(
-        [...onTheWay].filter(([, since]) => since < old).map(([sent]) => sent),
-      );
-      return shopify.find(withOrder(shop, request), signal);
-    },
-    list: shopify.list,
-    async failNext({ returnId, kind, times }) {
-      planned.set(returnId, { kind, times });
-    },
+    find: (request, signal) => shopify.find(withOrder(shop, request), signal),
+  };
+  return {
+    ...withPlannedFailures(adapter, onTheWay),
     async ordersOf(returnId) {
       const key = `(rms:return:${returnId}:`;
       const of = (made: readonly Made[]) =>

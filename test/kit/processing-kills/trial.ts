@@ -7,23 +7,23 @@ import {
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
-import { cancelReturn } from '../../../services/returns/cancel.ts';
-import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import { createEmbeddedCommerce } from '../../../services/commerce/embedded.ts';
 import {
   CommerceFailure,
   type CommerceProvider,
   type EffectRequest,
-} from '../../../services/returns/commerce/provider.ts';
+} from '../../../services/commerce/provider.ts';
 import {
   createRequestWatch,
   type RequestWatch,
   seeOpenRequests,
-} from '../../../services/returns/commerce/request-watch.ts';
-import { settleEffect } from '../../../services/returns/commerce/settle.ts';
+} from '../../../services/commerce/request-watch.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
+import { settleEffect } from '../../../services/returns/processing/effects.ts';
 import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
-import type { ReturnRef } from '../../../services/returns/return-ref.ts';
+import type { ReturnRef } from '../../../services/returns/return.ts';
+import { cancelReturn } from '../../../services/returns/review/cancel.ts';
 import { untilIdle } from '../postgres/until-idle.ts';
 import {
   actor,

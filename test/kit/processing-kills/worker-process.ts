@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPool } from '../../../services/platform/postgres.ts';
-import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
-import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
-import { createRequestWatch } from '../../../services/returns/commerce/request-watch.ts';
+import { createEmbeddedCommerce } from '../../../services/commerce/embedded.ts';
+import type { CommerceProvider } from '../../../services/commerce/provider.ts';
+import { createRequestWatch } from '../../../services/commerce/request-watch.ts';
+import { createPool } from '../../../services/platform/postgres/postgres.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
 import { destinations, onlyProvider, silent } from '../services/processing.ts';

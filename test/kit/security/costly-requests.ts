@@ -1,16 +1,13 @@
-import type { ActionName } from '../../../gateway/actions/permissions.ts';
-import {
-  COMMENT_MAX,
-  FLAG_REASONS_MAX,
-  SHORT_TEXT_MAX,
-} from '../../../services/contract/limits.ts';
+import { randomUUID } from 'node:crypto';
+import type { SampleObjects } from '../../../gateway/mcp/tool.ts';
+import { COMMENT_MAX, NOTE_MAX } from '../../../services/contract/limits.ts';
 import type { OperationId } from '../../../services/contract/operation.ts';
 import type { Sent } from '../gateway/rest-client.ts';
+import { longText } from '../gateway/tool-calls.ts';
 import { MISSING_DELIVERY } from '../journeys/expected-errors.ts';
 import type { StackShop } from '../stack.ts';
 import { at, costlyWebhookRequests } from './costly-webhook-requests.ts';
 
-const NOTE_MAX = 65_535;
 const ENTRIES_MAX = 100_000;
 const BODY_MAX = 1024 * 1024;
 /** Maximum count of numbers whose text the gateway keeps. */
@@ -25,18 +22,9 @@ export const FILLINGS: Readonly<Record<string, string>> = {
   'as many objects as a body may have': `[${'{"a":1},'.repeat(ENTRIES_MAX / 2 - 2_000)}0]`,
 };
 
-let notesMade = 0;
-
-/** A note of maximum length that differs from all before. The service does not record a repeated note within a minute. */
-export function newNote(filling: string): string {
-  notesMade += 1;
-  const mark = String(notesMade).padStart(9, '0');
-  return mark + filling.repeat(NOTE_MAX - mark.length);
-}
-
 /** Dispositions of the maximum number of line items, each with a note of maximum length. */
 function notedLines(lineItems: readonly number[]) {
-  return lineItems.slice(0, 30).map((line_item_id) => ({ line_item_id, note: newNote('x') }));
+  return lineItems.slice(0, 30).map((line_item_id) => ({ line_item_id, note: longText(NOTE_MAX) }));
 }
 
 /** The most expensive valid request of each operation, without filling. */
@@ -56,7 +44,7 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at('/dispositioning/grade'),
       json: {
         items: notedLines(line_items).map((line) => {
-          return { ...line, category: 'grade_b', description: newNote('y') };
+          return { ...line, category: 'grade_b', description: longText(NOTE_MAX) };
         }),
       },
     }),
@@ -67,15 +55,47 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at(`/destinations/${destinations.linked}`),
       json: { name: 'x'.repeat(191), address },
     }),
+    getPolicy: () => ({ path: at('/policy') }),
     listReturns: () => ({
       path: at('/warehouse/returns?limit=100&archived=include&sort=updated_at&query=a'),
     }),
+    listExpected: () => ({ path: at('/warehouse/expected?limit=100') }),
+    recordArrival: () => ({
+      path: at('/warehouse/arrivals'),
+      headers: { 'Idempotency-Key': randomUUID() },
+      json: {
+        return_id: open,
+        unexpected: Array.from({ length: 250 }, () => ({ quantity: 1, note: 'x'.repeat(2_000) })),
+      },
+    }),
     getReturnDetails: () => ({ path: at(`/warehouse/return/details?return_id=${open}`) }),
+    getEligibility: () => ({
+      path: at(`/orders/eligibility?order_name=${'n'.repeat(191)}&email=${'x'.repeat(320)}`),
+    }),
+    submitReturn: () => ({
+      path: at('/returns'),
+      headers: { 'idempotency-key': randomUUID() },
+      json: {
+        order_name: '#T10',
+        items: Array.from({ length: 250 }, (_, n) => ({
+          provider_line_item_id: n + 1,
+          quantity: 1,
+          comment: 'x'.repeat(2_000),
+        })),
+      },
+    }),
     createFraudReport: () => ({
       path: at(`/returns/${returns.fraud_reported?.[0]?.id}/fraud-report`),
       json: { category: 'other', comment: 'x'.repeat(512) },
     }),
     listEffects: () => ({ path: at(`/returns/${returns.closed?.[0]?.id}/effects`) }),
+    cancelReturn: () => ({
+      path: at(`/returns/${returns.closed?.[0]?.id}/cancel`),
+      json: { reason: longText(COMMENT_MAX) },
+    }),
+    getReturnTimeline: () => ({
+      path: at(`/returns/${returns.closed?.[0]?.id}/timeline?limit=100`),
+    }),
     recordLabel: () => ({
       path: at(`/returns/${returns.closed?.[0]?.id}/labels`),
       json: {
@@ -108,52 +128,21 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
   };
 }
 
-/** The most expensive arguments of each tool. */
-export function costlyArguments(shop: StackShop): Record<ActionName, object> {
-  const { returns, destinations, webhooks, line_items } = shop.fixtures;
-  const return_id = returns.open?.[0]?.id;
-  const closed = { return_id: returns.closed?.[0]?.id };
-  const webhook_id = webhooks[0]?.id;
-  const flag = {
-    ...closed,
-    reasons: Array.from({ length: FLAG_REASONS_MAX }, () => 'x'.repeat(SHORT_TEXT_MAX)),
-    comment: 'x'.repeat(COMMENT_MAX),
-  };
+/** The objects of a stack for the most expensive call of each tool. */
+export function costlyObjects({ fixtures }: StackShop): SampleObjects {
+  const { returns, destinations, webhooks, line_items } = fixtures;
   return {
-    get_shop_context: {},
-    search_returns: { limit: 50, detail: 'full', include_archived: true, query: 'a' },
-    get_return: { return_id, detail: 'full' },
-    get_return_timeline: { return_id, limit: 50, detail: 'full' },
-    get_returns_summary: {},
-    process_return: closed,
-    add_return_note: { return_id, text: 'x'.repeat(NOTE_MAX) },
-    flag_return: flag,
-    unflag_return: flag,
-    cancel_return: { ...closed, reason: 'x'.repeat(COMMENT_MAX) },
-    record_dispositions: { items: notedLines(line_items) },
-    list_destinations: { limit: 50 },
-    update_destination: { destination_id: destinations.linked, name: 'x'.repeat(191) },
-    list_fraud_categories: {},
-    create_fraud_report: {
-      return_id: returns.fraud_reported?.[0]?.id,
-      category: 'other',
-      comment: 'x',
-    },
-    get_fraud_report: { return_id: returns.fraud_reported?.[0]?.id },
-    create_cart: { items: Array.from({ length: 500 }, (_, n) => ({ variant_id: n + 1 })) },
-    list_webhooks: { limit: 50, detail: 'full' },
-    create_webhook: { topic: 'return', trigger: 'return.closed', url: 'https://10.0.0.1/' },
-    update_webhook: { webhook_id, status: 'inactive' },
-    test_webhook: { webhook_id, trigger: 'return.closed' },
-    rotate_webhook_secret: { webhook_id, overlap_hours: 168 },
-    list_webhook_deliveries: { limit: 50, detail: 'full' },
-    replay_webhook_delivery: { webhook_id, delivery_id: MISSING_DELIVERY },
-    preview_webhook_replay: { return_id, from: '2026-01-01T00:00:00Z' },
-    start_webhook_replay: { return_id, from: '2026-01-01T00:00:00Z' },
-    list_webhook_replays: { limit: 50 },
-    cancel_webhook_replay: { replay_id: 987_654_321 },
-    list_assistants: {},
-    disconnect_assistant: { assistant_id: 'none' },
+    openReturn: returns.open?.[0]?.id ?? 0,
+    flaggedReturn: returns.flagged?.[0]?.id ?? 0,
+    closedReturn: returns.closed?.[0]?.id ?? 0,
+    reportedReturn: returns.fraud_reported?.[0]?.id ?? 0,
+    lineItems: line_items,
+    destination: destinations.linked,
+    webhook: webhooks[0]?.id ?? 0,
+    delivery: MISSING_DELIVERY,
+    replay: 987_654_321,
+    assistant: 'none',
+    longText,
   };
 }
 

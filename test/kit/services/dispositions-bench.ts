@@ -8,8 +8,8 @@ import {
 import type { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyAssessmentsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Finding, NO_FIELDS } from '../../../services/dispositions/inspection.ts';
-import { startDispositions } from '../../../services/dispositions/start.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
+import { startDispositions } from '../../../services/dispositions/service.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
 import { startFakeReturns } from './fake-returns.ts';
 import { actor, newShop, runService } from './running-service.ts';
 

@@ -2,9 +2,9 @@ import { Code } from '@connectrpc/connect';
 import pino from 'pino';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
-import { startServiceServer } from '../../../services/platform/service-server.ts';
-import { startTelemetry } from '../../../services/platform/telemetry.ts';
+import { startServiceServer } from '../../../services/platform/process/service.ts';
+import { startTelemetry } from '../../../services/platform/telemetry/telemetry.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
 import { identity } from './running-service.ts';
 
 /** Destinations of every shop. */

@@ -7,9 +7,9 @@ import {
   type ApplyGradingsRequest,
   ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { DomainError } from '../../../services/platform/errors.ts';
-import { errorInterceptor } from '../../../services/platform/grpc/errors.ts';
-import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
+import { errorInterceptor } from '../../../services/platform/process/service.ts';
+import { startGrpcServer } from '../../../services/platform/rpc/server.ts';
+import { DomainError } from '../../../services/platform/values/errors.ts';
 import { returnNotFound } from '../../../services/returns/errors.ts';
 import { returnLargerThanAccepted } from '../../../services/returns/store/large.ts';
 

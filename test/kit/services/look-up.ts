@@ -1,9 +1,8 @@
 import type pg from 'pg';
-import type { CommerceProvider, FoundOrder } from '../../../services/returns/commerce/provider.ts';
+import type { CommerceProvider, FoundOrder } from '../../../services/commerce/provider.ts';
 import { submitReturn } from '../../../services/returns/submit/submit.ts';
 import { returnRequest, type SubmissionPart, submission } from '../builders.ts';
-import { destinations, onlyProvider } from './processing.ts';
-import { changeDeps } from './return-stores.ts';
+import { submitDeps } from './processing.ts';
 
 // Submissions by the name of an order that a shop's provider looks up.
 
@@ -36,6 +35,5 @@ export function submitByName(
   more: SubmissionPart = {},
 ) {
   const byName = { order: { name: '#1001' }, currency: '', lines: [], ...more };
-  const deps = { ...changeDeps(o.pool), destinations, providers: onlyProvider(o.provider) };
-  return submitReturn(deps, submission(returnRequest(o.shopId, byName)));
+  return submitReturn(submitDeps(o.pool, o.provider), submission(returnRequest(o.shopId, byName)));
 }

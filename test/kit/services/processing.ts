@@ -15,14 +15,12 @@ import {
   type SettingsSchema,
   UpdateSettingsRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { param, raw, sql, unnamed } from '../../../services/platform/sql.ts';
-import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
-import type { CommerceProvider, EffectKind } from '../../../services/returns/commerce/provider.ts';
-import type { Providers } from '../../../services/returns/commerce/providers.ts';
-import {
-  createRequestWatch,
-  seeOpenRequests,
-} from '../../../services/returns/commerce/request-watch.ts';
+import { createEmbeddedCommerce } from '../../../services/commerce/embedded.ts';
+import { createOrderFinder } from '../../../services/commerce/find-order.ts';
+import type { CommerceProvider, EffectKind } from '../../../services/commerce/provider.ts';
+import type { Providers } from '../../../services/commerce/providers.ts';
+import { createRequestWatch, seeOpenRequests } from '../../../services/commerce/request-watch.ts';
+import { param, raw, sql, unnamed } from '../../../services/platform/postgres/sql.ts';
 import type { Destinations } from '../../../services/returns/destinations.ts';
 import {
   claimJobs,
@@ -70,12 +68,13 @@ export async function newShop(
   return shopId;
 }
 
-export function changeSettings(
+export async function changeSettings(
   pool: pg.Pool,
   shopId: bigint,
   settings: MessageInitShape<typeof SettingsSchema>,
 ): Promise<Settings> {
-  return updateSettings(pool, create(UpdateSettingsRequestSchema, { shopId, actor, settings }));
+  const request = create(UpdateSettingsRequestSchema, { shopId, actor, settings });
+  return (await updateSettings(pool, request)).settings;
 }
 
 /** A return of one line item of 20.00 that is refunded, unless `more` overrides it. */
@@ -85,12 +84,18 @@ export async function newReturn(
   more: SubmissionPart = {},
 ): Promise<Return> {
   const request = returnRequest(shopId, { actor, lines: [newLine()], ...more });
-  const providers = onlyProvider(createEmbeddedCommerce(pool));
-  const submitted = await submitReturn(
-    { ...changeDeps(pool), destinations, providers },
-    submission(request),
-  );
+  const submitted = await submitReturn(submitDeps(pool), submission(request));
   return submitted.return;
+}
+
+/** What submissions need. @param commerce the provider of all shops; by default the embedded one. */
+export function submitDeps(
+  pool: pg.Pool,
+  commerce: CommerceProvider = createEmbeddedCommerce(pool),
+) {
+  const providers = onlyProvider(commerce);
+  const orders = createOrderFinder({ pool, providers });
+  return { ...changeDeps(pool), destinations, providers, orders };
 }
 
 export function newLine() {
@@ -154,7 +159,8 @@ export async function passTwoMinutes(pool: pg.Pool): Promise<void> {
 
 /** Every shop has this provider. */
 export function onlyProvider(commerce: CommerceProvider): Providers {
-  return { of: async () => commerce, connected: async () => ({ commerce, since: new Date(0) }) };
+  const of = async () => commerce;
+  return { of, forLookUps: of, connected: async () => ({ commerce, since: new Date(0) }) };
 }
 
 /** The provider, with another way to create effects of one kind. */

@@ -4,7 +4,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
+import { startGrpcServer } from '../../../services/platform/rpc/server.ts';
 
 /** A small returns service that returns the events of a test. */
 export interface RetainingReturns {

@@ -7,7 +7,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { EventBus } from '../../../services/platform/bus/event-bus.ts';
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
-import { newKeyringText } from '../../../services/platform/keyring.ts';
+import { newKeyringText } from '../../../services/platform/security/keyring.ts';
 import { returnsShape } from '../../../services/returns/config.ts';
 import { type ReturnsOptions, startReturns } from '../../../services/returns/start.ts';
 import { returnRequest, type SubmissionPart } from '../builders.ts';

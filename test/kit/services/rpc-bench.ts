@@ -2,15 +2,15 @@ import { type Client, ConnectError, type ServiceImpl } from '@connectrpc/connect
 import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace';
 import { pino } from 'pino';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
-import { createServiceClient } from '../../../services/platform/grpc/client.ts';
-import type { RunningServer } from '../../../services/platform/grpc/server.ts';
+import { startServiceServer } from '../../../services/platform/process/service.ts';
+import { createServiceClient } from '../../../services/platform/rpc/client.ts';
+import type { RunningServer } from '../../../services/platform/rpc/server.ts';
 import {
   type ServiceIdentity,
   staticIdentity,
   systemActor,
-} from '../../../services/platform/identity.ts';
-import { startServiceServer } from '../../../services/platform/service-server.ts';
-import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry.ts';
+} from '../../../services/platform/security/identity.ts';
+import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry/telemetry.ts';
 import { SERVICE_TOKEN } from '../settings.ts';
 
 /** The service identity that servers of the bench accept. */

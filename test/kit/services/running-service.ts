@@ -5,11 +5,12 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newEventSignatures } from '../../../services/platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
-import { serviceShape } from '../../../services/platform/config.ts';
-import { fieldOf, reasonOf } from '../../../services/platform/errors.ts';
-import { createServiceClient } from '../../../services/platform/grpc/client.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
-import type { RunningService, ServiceOptions } from '../../../services/platform/service.ts';
+import { serviceShape } from '../../../services/platform/process/config.ts';
+import { deadline } from '../../../services/platform/process/deadlines.ts';
+import type { RunningService, ServiceOptions } from '../../../services/platform/process/service.ts';
+import { createServiceClient } from '../../../services/platform/rpc/client.ts';
+import { staticIdentity } from '../../../services/platform/security/identity.ts';
+import { fieldOf, reasonOf } from '../../../services/platform/values/errors.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 import { EVENT_KEYRING, SERVICE_TOKEN, testSettings } from '../settings.ts';
 
@@ -45,7 +46,11 @@ export async function runService<S extends DescService>(o: {
   const bus = createInProcessBus();
   const running = await o.start({ ...testSettings(serviceShape, { DATABASE_URL: db.url }), bus });
   const target = `127.0.0.1:${running.port}`;
-  const { client, close } = createServiceClient(o.service, { target, identity, timeoutMs: 20_000 });
+  const { client, close } = createServiceClient(o.service, {
+    target,
+    identity,
+    timeoutMs: deadline(20_000),
+  });
   return {
     client,
     target,

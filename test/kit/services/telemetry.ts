@@ -1,5 +1,5 @@
-import { createLogger, type Logger } from '../../../services/platform/log.ts';
-import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry.ts';
+import { createLogger, type Logger } from '../../../services/platform/telemetry/log.ts';
+import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry/telemetry.ts';
 
 /** A logger without output. */
 export function silentLogger(): Logger {

@@ -4,7 +4,7 @@ import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
 import type { Topic, Trigger } from '../../../services/contract/vocabulary.ts';
 import { eventIdAt } from '../../../services/platform/outbox/event-id.ts';
-import { inTransaction } from '../../../services/platform/postgres.ts';
+import { inTransaction } from '../../../services/platform/postgres/postgres.ts';
 import { deliveryIdOf } from '../../../services/webhooks/delivery-id.ts';
 import { eventKeyOf, insertDeliveries } from '../../../services/webhooks/fan-out/insert.ts';
 import {

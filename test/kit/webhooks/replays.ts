@@ -3,8 +3,8 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { type Claim, claimPart } from '../../../services/webhooks/jobs/claim.ts';
-import { replayBatch } from '../../../services/webhooks/jobs/replay-batch.ts';
-import { previewFilter, startReplay } from '../../../services/webhooks/jobs/start-replay.ts';
+import { previewFilter, startReplay } from '../../../services/webhooks/jobs/methods.ts';
+import { replayBatch } from '../../../services/webhooks/jobs/worker.ts';
 import { createLog } from './log.ts';
 
 type FilterInput = MessageInitShape<typeof DeliveryFilterSchema>;

@@ -1,7 +1,7 @@
 import type { Bug } from '../bug.ts';
 
-const FAILOVER = ['services/platform/failover.test.ts'];
-const LOST_COMMITS = ['services/returns/processing/lost-commits.test.ts'];
+const FAILOVER = ['services/platform/postgres/outage.test.ts'];
+const LOST_COMMITS = ['services/returns/processing/unknown-outcome.test.ts'];
 
 /** Bugs that show only after the promotion of a standby that had not got the last commits. */
 export const failoverBugs: readonly Bug[] = [
@@ -9,8 +9,8 @@ export const failoverBugs: readonly Bug[] = [
     name: 'key-without-random-value',
     promise: 'a return with the id of a lost return gets its own effects',
     file: 'services/returns/processing/plan.ts',
-    find: '...(nonce === null ? [] : [nonce])',
-    replace: '...(nonce === null || nonce !== null ? [] : [nonce])',
+    find: 'returnId, nonce, kind]',
+    replace: "returnId, nonce === '' ? nonce : '', kind]",
     tests: LOST_COMMITS,
   },
   {
@@ -32,7 +32,7 @@ export const failoverBugs: readonly Bug[] = [
   {
     name: 'connection-without-step',
     promise: 'nothing is written on a new timeline before the step',
-    file: 'services/platform/database-client.ts',
+    file: 'services/platform/postgres/database-client.ts',
     find: 'await this.query(STEP_TO_TIMELINE);',
     replace: "await this.query(STEP_TO_TIMELINE && '');",
     tests: FAILOVER,

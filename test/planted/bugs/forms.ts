@@ -8,7 +8,7 @@ export const formBugs: readonly Bug[] = [
     file: 'gateway/portal/fields.ts',
     find: "  if (id < 1n || id > MAX_ID) throw invalid(field, 'must be the number of an object');\n",
     replace: '',
-    tests: ['gateway/portal/deliveries.test.ts'],
+    tests: ['gateway/portal/filter-ids.test.ts'],
   },
   {
     name: 'unread-filter-is-none',
@@ -29,7 +29,7 @@ export const formBugs: readonly Bug[] = [
   {
     name: 'lifetime-is-a-time',
     promise: 'a repeat of a new API key is the same when its lifetime is a number of days',
-    file: 'gateway/tenancy/api-key-issue.ts',
+    file: 'gateway/tenancy/api-keys.ts',
     find: '    lifetimeDays ?? expiresAt,\n',
     replace: '    expiresAt,\n',
     tests: ['gateway/portal/api-keys.test.ts'],
@@ -37,19 +37,19 @@ export const formBugs: readonly Bug[] = [
   {
     name: 'clock-of-the-browser',
     promise: 'the portal counts time by the clock of the service',
-    file: 'portal/src/parts/clock.ts',
+    file: 'portal/src/parts/time/clock.ts',
     find: 'return Date.now() + behindMs;',
     replace: 'return Date.now();',
-    tests: ['portal/src/parts/clock.test.ts'],
+    tests: ['portal/src/parts/time/clock.test.ts'],
   },
   {
     name: 'payload-numbers-rewritten',
     promise: 'the portal shows the numbers of a payload as they were sent',
-    file: 'portal/src/parts/pretty-json.ts',
+    file: 'portal/src/parts/text/pretty-json.ts',
     find: "    return token === ':' ? ': ' : token;",
     replace:
       "    return token === ':' ? ': ' : /^-?\\d/.test(token) ? String(Number(token)) : token;",
-    tests: ['portal/src/parts/pretty-json.test.ts'],
+    tests: ['portal/src/parts/text/pretty-json.test.ts'],
   },
   {
     name: 'nul-is-a-bug-of-ours',
@@ -62,7 +62,7 @@ export const formBugs: readonly Bug[] = [
   {
     name: 'audit-search-as-stored',
     promise: 'the search of the audit log finds every spelling of Unicode',
-    file: 'gateway/tenancy/audit-search.ts',
+    file: 'gateway/tenancy/audit-list.ts',
     find: '  const wanted = normalForm(text).toLowerCase();',
     replace: '  const wanted = text.toLowerCase();',
     tests: ['gateway/portal/team.test.ts'],
@@ -70,9 +70,9 @@ export const formBugs: readonly Bug[] = [
   {
     name: 'processed-as-not-shown',
     promise: 'a click processes a return only with the effects that the user saw',
-    file: 'gateway/portal/services/return-changes.ts',
-    find: 'shownEffects.length > 0 ?',
-    replace: 'shownEffects.length > 9_999 ?',
-    tests: ['gateway/portal/return-check.test.ts'],
+    file: 'portal/src/pages/returns/effects.ts',
+    find: 'expectedRevision: revision',
+    replace: 'expectedRevision: 0n',
+    tests: ['portal/src/pages/returns/effects.test.ts'],
   },
 ];

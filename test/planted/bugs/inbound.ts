@@ -1,8 +1,8 @@
 import type { Bug } from '../bug.ts';
 
-const CAPS = ['services/returns/commerce/inbound/caps.test.ts'];
-const PROCESSING = ['services/returns/commerce/inbound/processing.test.ts'];
-const RECEIVE = ['services/returns/commerce/inbound/receive.test.ts'];
+const CAPS = ['services/returns/inbound/caps.test.ts'];
+const PROCESSING = ['services/returns/inbound/processing.test.ts'];
+const RECEIVE = ['services/commerce/http/events.test.ts'];
 const CANCELLATION = ['services/returns/processing/cancellation.test.ts'];
 
 /** Bugs in what commerce providers report, and in what follows from it for money and goods. */
@@ -10,7 +10,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'spelling-of-a-refund-id',
     promise: 'a refund counts once, in whatever spelling its id is',
-    file: 'services/returns/commerce/http/protocol.ts',
+    file: 'services/commerce/http/protocol.ts',
     find: ".normalize('NFC').trim()",
     replace: '',
     tests: RECEIVE,
@@ -19,15 +19,15 @@ export const inboundBugs: readonly Bug[] = [
     name: 'global-id-of-a-refund-kept',
     promise:
       'a refund that a person made at Shopify counts once, when the person copied its global id',
-    file: 'services/returns/commerce/settle.ts',
+    file: 'services/returns/processing/effects.ts',
     find: "provider === 'shopify' ?",
     replace: "provider === '' ?",
-    tests: ['services/returns/commerce/settle.test.ts'],
+    tests: ['services/returns/processing/effects.test.ts'],
   },
   {
     name: 'older-order-recorded',
     promise: 'an older state of an order changes nothing',
-    file: 'services/returns/commerce/inbound/record-order.ts',
+    file: 'services/returns/inbound/record-reports.ts',
     find: 'if (before && before.updatedAt > order.updatedAt) return false;',
     replace: '',
     tests: CAPS,
@@ -35,7 +35,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'removed-line-counts',
     promise: 'a line that the newest state does not have counts as 0 units',
-    file: 'services/returns/commerce/inbound/record-order.ts',
+    file: 'services/returns/inbound/record-reports.ts',
     find: 'update inbound_order_lines set quantity = 0',
     replace: 'update inbound_order_lines set quantity = quantity',
     tests: CAPS,
@@ -43,7 +43,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'cancellation-overwritten',
     promise: 'an order stays cancelled when two states have one time',
-    file: 'services/returns/commerce/inbound/record-order.ts',
+    file: 'services/returns/inbound/record-reports.ts',
     find: 'then coalesce(excluded.cancelled_at, known.cancelled_at) else',
     replace: 'then excluded.cancelled_at else',
     tests: CAPS,
@@ -67,7 +67,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'refunded-there-not-counted',
     promise: 'a unit that was refunded at the provider is not refunded again',
-    file: 'services/returns/commerce/inbound/reported-refunds.ts',
+    file: 'services/returns/inbound/reported-refunds.ts',
     find: 'select coalesce(sum(fl.quantity), 0)::bigint',
     replace: 'select 0::bigint',
     tests: [...PROCESSING, ...CAPS],
@@ -75,7 +75,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'own-refund-by-key',
     promise: 'a refund of ours is known by its key',
-    file: 'services/returns/commerce/inbound/reported-refunds.ts',
+    file: 'services/returns/inbound/reported-refunds.ts',
     find: 'own.key = ',
     replace: "'' = ",
     tests: PROCESSING,
@@ -83,7 +83,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'own-refund-by-id',
     promise: 'a refund of ours is known by its id',
-    file: 'services/returns/commerce/inbound/reported-refunds.ts',
+    file: 'services/returns/inbound/reported-refunds.ts',
     find: 'own.provider_id = ',
     replace: "'' = ",
     tests: PROCESSING,
@@ -102,7 +102,7 @@ export const inboundBugs: readonly Bug[] = [
     file: 'services/returns/processing/effect-store.ts',
     find: ' for share) is not',
     replace: ') is not',
-    tests: ['services/returns/processing/provider-change.test.ts'],
+    tests: ['services/returns/processing/at-provider.test.ts'],
   },
   {
     name: 'restock-stopped',
@@ -115,7 +115,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'repeated-event-recorded',
     promise: 'an event with an earlier id changes nothing',
-    file: 'services/returns/commerce/inbound/receive.ts',
+    file: 'services/commerce/http/events.ts',
     find: 'return rowCount === 1;',
     replace: 'return rowCount !== 2;',
     tests: RECEIVE,
@@ -123,7 +123,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'recorded-signature-accepted',
     promise: 'an event whose signature is older than five minutes is rejected',
-    file: 'services/returns/commerce/inbound/receive.ts',
+    file: 'services/commerce/http/events.ts',
     find: 'if (Math.abs(Date.now() / 1_000 - timestamp) > TOLERANCE_S) return UNVERIFIED;',
     replace: '',
     tests: RECEIVE,
@@ -131,7 +131,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'processed-while-cancelling',
     promise: 'a return whose exchange order may be cancelled is not processed',
-    file: 'services/returns/processing/process-rule.ts',
+    file: 'services/returns/processing/process.ts',
     find: 'if (current.isBeingCancelled) {',
     replace: "if (current.isBeingCancelled && current.state === '') {",
     tests: CANCELLATION,
@@ -139,7 +139,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'paid-return-cancelled',
     promise: 'a return with more than an exchange order is not cancelled',
-    file: 'services/returns/cancellation-rule.ts',
+    file: 'services/returns/review/cancel.ts',
     find: 'fulfilment: others,',
     replace: "fulfilment: 'none',",
     tests: CANCELLATION,
@@ -159,15 +159,15 @@ export const inboundBugs: readonly Bug[] = [
     file: 'services/returns/processing/perform.ts',
     find: 'ageMs < limitMs)',
     replace: 'true)',
-    tests: ['services/returns/commerce/restocks.test.ts'],
+    tests: ['services/commerce/restocks.test.ts'],
   },
   {
     name: 'age-of-the-last-request',
     promise: 'a repeat does not renew the time until which the provider keeps the key',
     file: 'services/returns/processing/effect-store.ts',
-    find: 'coalesce(first_asked_at, asked_at) end',
-    replace: 'asked_at end',
-    tests: ['services/returns/commerce/restocks.test.ts'],
+    find: 'first_asked_at = coalesce(first_asked_at, now())',
+    replace: 'first_asked_at = now()',
+    tests: ['services/commerce/restocks.test.ts'],
   },
   {
     name: 'card-of-another-amount',

@@ -21,7 +21,7 @@ export const jobBugs: readonly Bug[] = [
   {
     name: 'backfill-skips-a-page',
     promise: 'a backfill sends all retained events to a new subscription',
-    file: 'services/webhooks/jobs/backfill-batch.ts',
+    file: 'services/webhooks/jobs/worker.ts',
     find: 'const { events, nextCursor } = await o.retained.read(span);',
     replace:
       "const first = await o.retained.read(span);\n  const { events, nextCursor } = first.nextCursor === '' ? first : await o.retained.read({ ...span, cursor: first.nextCursor });",
@@ -42,14 +42,14 @@ export const jobBugs: readonly Bug[] = [
     file: 'services/webhooks/jobs/job-store.ts',
     find: 'where d.shop_id = old.shop_id and d.job_id = old.job_id',
     replace: 'where false and d.shop_id = old.shop_id and d.job_id = old.job_id',
-    tests: ['services/webhooks/jobs/purge.test.ts'],
+    tests: ['services/webhooks/jobs/replay.test.ts'],
   },
   {
     name: 'handover-not-fenced',
     promise: 'a process that was too slow changes nothing of a handover that another has claimed',
-    file: 'services/dispositions/handovers.ts',
+    file: 'services/dispositions/hand-over.ts',
     find: 'and lease_token = any (',
     replace: 'and 0 <> all (',
-    tests: ['services/dispositions/handovers.test.ts'],
+    tests: ['services/dispositions/hand-over.test.ts'],
   },
 ];

@@ -8,7 +8,7 @@ export const matchingBugs: readonly Bug[] = [
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: 'return shaped.get(key);',
     replace: 'return shaped.size % 20 === 0 ? [...shaped.values()][0] : shaped.get(key);',
-    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    tests: ['services/webhooks/fan-out/payloads.test.ts'],
     row: 'kill-worker',
   },
   {
@@ -17,7 +17,7 @@ export const matchingBugs: readonly Bug[] = [
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: 'return match.shopId === event.shopId && match.trigger === event.trigger;',
     replace: 'return match.trigger === event.trigger;',
-    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    tests: ['services/webhooks/fan-out/payloads.test.ts'],
   },
   {
     name: 'snapshot-of-another-revision',
@@ -33,7 +33,7 @@ export const matchingBugs: readonly Bug[] = [
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: '(select v.version from payload_versions v where v.shop_id = sq.shop_id) as version',
     replace: '(select v.version from payload_versions v order by v.shop_id limit 1) as version',
-    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    tests: ['services/webhooks/fan-out/payloads.test.ts'],
   },
   {
     name: 'redacted-customer-sent-again',
@@ -57,7 +57,7 @@ export const matchingBugs: readonly Bug[] = [
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: '.filter((queue) => isFor(queue, event))\n      .flatMap(',
     replace: '.filter((queue) => isFor(queue, event))\n      .slice(0, 1)\n      .flatMap(',
-    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    tests: ['services/webhooks/fan-out/payloads.test.ts'],
     row: 'kill-worker',
   },
   {

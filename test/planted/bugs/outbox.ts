@@ -13,7 +13,7 @@ export const outboxBugs: readonly Bug[] = [
   {
     name: 'progress-before-the-acknowledgement',
     promise: 'an event is published again until the bus has acknowledged it',
-    file: 'services/platform/outbox/publisher.ts',
+    file: 'services/platform/outbox/relay.ts',
     find: 'await o.bus.publish(o.topic, records);',
     replace: 'void o.bus.publish(o.topic, records).catch(() => {});',
     tests: ['services/platform/outbox/kills.test.ts', 'services/platform/outbox/relay.test.ts'],
@@ -24,7 +24,7 @@ export const outboxBugs: readonly Bug[] = [
     file: 'services/platform/outbox/notify.ts',
     find: 'if (elsewhere.length === 0) return;',
     replace: 'if (elsewhere.length >= 0) return;',
-    tests: ['services/platform/outbox/notify.test.ts'],
+    tests: ['services/platform/outbox/publisher.test.ts'],
   },
   {
     name: 'published-before-the-commit',

@@ -8,7 +8,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/processing/prepare.ts',
     find: 'mayBeRestocked ? RestockMode.PROVIDER : settings.restockMode',
     replace: 'settings.restockMode',
-    tests: ['services/returns/processing/restock-at-provider.test.ts'],
+    tests: ['services/returns/processing/at-provider.test.ts'],
   },
   {
     name: 'restocked-before-the-money',
@@ -40,7 +40,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/return.ts',
     find: "if (commitments.fulfilment !== 'none') throw effectsMade(commitments.fulfilment);",
     replace: '',
-    tests: ['services/returns/processing/partly-done.test.ts'],
+    tests: ['services/returns/processing/unknown-outcome.test.ts'],
   },
   {
     name: 'queued-return-changed',
@@ -56,7 +56,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/return.ts',
     find: "return this.#enter('expire', this.#details.flagReasons);",
     replace: "return this.#enter('expire');",
-    tests: ['services/returns/expiry.test.ts'],
+    tests: ['services/returns/retention/retention.test.ts'],
   },
   {
     name: 'reopened-without-review',
@@ -69,7 +69,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'ended-lines-stay-taken',
     promise: 'the lines of a return that ended are free for another',
-    file: 'services/returns/store/change-statements.ts',
+    file: 'services/returns/store/save-state.ts',
     find: 'isOpenOrInReview(change.state),',
     replace: 'true,',
     tests: ['services/returns/transitions.test.ts'],
@@ -80,7 +80,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/returnable.ts',
     find: 'if (units <= ordered) return undefined;',
     replace: 'if (units <= ordered + 1n) return undefined;',
-    tests: ['services/returns/returnable.test.ts'],
+    tests: ['services/returns/transitions.test.ts'],
   },
   {
     name: 'cancelled-units-count',
@@ -88,7 +88,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/returnable.ts',
     find: "r.state not in ('cancelled', 'expired')",
     replace: "r.state not in ('expired')",
-    tests: ['services/returns/returnable.test.ts'],
+    tests: ['services/returns/transitions.test.ts'],
   },
   {
     name: 'refunded-twice',
@@ -96,7 +96,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/returnable.ts',
     find: 'if (row.refunded_by === null) return undefined;',
     replace: 'if (row.live_in === null) return undefined;',
-    tests: ['services/returns/returnable.test.ts'],
+    tests: ['services/returns/transitions.test.ts'],
   },
   {
     name: 'lines-of-other-shops',
@@ -104,7 +104,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/returnable.ts',
     find: 'where o.shop_id = l.shop_id and o.provider_line_item_id',
     replace: 'where o.provider_line_item_id',
-    tests: ['services/returns/returnable.test.ts'],
+    tests: ['services/returns/transitions.test.ts'],
   },
   {
     name: 'shipping-tax-on-top',
@@ -113,7 +113,7 @@ export const ruleBugs: readonly Bug[] = [
     find: 'const refund = refundExcludingShipping + line.refundShipping;',
     replace:
       'const refund = refundExcludingShipping + line.refundShipping + line.refundShippingTax;',
-    tests: ['services/returns/money/totals.test.ts'],
+    tests: ['services/returns/money/bounds.test.ts'],
   },
   {
     name: 'more-tax-than-shipping',
@@ -121,7 +121,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/money/totals.ts',
     find: 'one.refundShippingTax > one.refundShipping',
     replace: 'one.refundShippingTax > one.refundShipping + 1n',
-    tests: ['services/returns/submit/submit-refusals.test.ts'],
+    tests: ['services/returns/submit/submit.test.ts'],
   },
   {
     name: 'other-refund-taken',
@@ -129,7 +129,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/money/return-sums.ts',
     find: 'if (value === undefined || value === computed[name]) continue;',
     replace: "if (value === undefined || name === 'refund') continue;",
-    tests: ['services/returns/submit/submit-refusals.test.ts'],
+    tests: ['services/returns/submit/submit.test.ts'],
   },
   {
     name: 'gift-card-too-large',
@@ -137,7 +137,7 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/money/totals.ts',
     find: 'giftCard: sums.returnCredit - exchangeCreditTotal,',
     replace: 'giftCard: sums.returnCredit,',
-    tests: ['services/returns/money/totals.test.ts'],
+    tests: ['services/returns/money/bounds.test.ts'],
   },
   {
     name: 'unpaid-exchange',
@@ -145,39 +145,39 @@ export const ruleBugs: readonly Bug[] = [
     file: 'services/returns/money/return-sums.ts',
     find: 'if (totals.upsell > 0n && outcome !== Outcome.UPSELL) {',
     replace: 'if (totals.upsell > 0n && outcome === Outcome.REFUND) {',
-    tests: ['services/returns/submit/submit-refusals.test.ts'],
+    tests: ['services/returns/submit/submit.test.ts'],
   },
   {
     name: 'moving-parcel-expires',
     promise: 'a return whose parcel moves does not expire',
-    file: 'services/returns/expiry.ts',
+    file: 'services/returns/retention/expiry.ts',
     find: 'moved.shop_id = r.shop_id and moved.return_id = r.id and moved.status',
     replace: "moved.shop_id = r.shop_id and moved.status <> 'in_transit' and moved.status",
-    tests: ['services/returns/expiry.test.ts'],
+    tests: ['services/returns/retention/retention.test.ts'],
   },
   {
     name: 'expiry-days-fixed',
     promise: "returns expire after the shop's own number of days",
-    file: 'services/returns/expiry.ts',
+    file: 'services/returns/retention/expiry.ts',
     find: 'make_interval(days => s.expiry_days)',
     replace: 'make_interval(days => 28)',
-    tests: ['services/returns/expiry.test.ts'],
+    tests: ['services/returns/retention/retention.test.ts'],
   },
   {
     name: 'expiry-of-paid-return',
     promise: 'a return with an open instant refund does not expire',
-    file: 'services/returns/expiry.ts',
+    file: 'services/returns/retention/expiry.ts',
     find: "c.state in ('open', ",
     replace: "c.state in ('', ",
-    tests: ['services/returns/expiry.test.ts'],
+    tests: ['services/returns/retention/retention.test.ts'],
   },
   {
     name: 'queued-return-swept',
     promise: 'the sweep passes over returns that are queued',
-    file: 'services/returns/expiry.ts',
+    file: 'services/returns/retention/expiry.ts',
     find: ' and not r.processing',
     replace: '',
-    tests: ['services/returns/expiry.test.ts'],
+    tests: ['services/returns/retention/retention.test.ts'],
   },
   {
     name: 'delivered-not-final',
@@ -198,7 +198,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'flagged-return-queued',
     promise: 'a flagged return is refused as flagged',
-    file: 'services/returns/processing/process-rule.ts',
+    file: 'services/returns/processing/process.ts',
     find: "if (current.state === 'review') {",
     replace: "if (current.state === '') {",
     tests: ['services/returns/processing/process.test.ts'],
@@ -222,7 +222,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'open-credit-processed',
     promise: 'a return with an open instant refund is not processed',
-    file: 'services/returns/processing/process-rule.ts',
+    file: 'services/returns/processing/process.ts',
     find: "if (current.hasOpenInstantRefund) return { case: 'skippedInstantRefund', value: {} };",
     replace: '',
     tests: ['services/returns/processing/process.test.ts'],
@@ -230,7 +230,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'key-for-other-content',
     promise: 'a key that was used with other content is refused',
-    file: 'services/platform/idempotency.ts',
+    file: 'services/platform/values/idempotency.ts',
     find: 'if (found && !found.isSame) throw idempotencyConflict(use.field);',
     replace: '',
     tests: ['services/returns/states.test.ts'],
@@ -238,7 +238,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'key-not-kept',
     promise: 'a change with a key is made once',
-    file: 'services/platform/idempotency.ts',
+    file: 'services/platform/values/idempotency.ts',
     find: 'if (rowCount === 1) return true;',
     replace: 'if (rowCount !== 2) return true;',
     tests: ['services/returns/states.test.ts'],
@@ -246,17 +246,17 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'outcome-of-line-lost',
     promise: 'an assessment without an outcome keeps that of the line',
-    file: 'services/dispositions/record.ts',
+    file: 'services/dispositions/inspect.ts',
     find: 'finding.outcome ?? locked.get(finding.lineItemId)?.outcome ?? defaultOutcome',
     replace: 'finding.outcome ?? defaultOutcome',
-    tests: ['services/dispositions/outcomes.test.ts'],
+    tests: ['services/dispositions/grade.test.ts'],
   },
   {
     name: 'foreign-line-assessed',
     promise: 'a line of another shop is refused',
     file: 'services/dispositions/inspect.ts',
-    find: 'if (index >= 0) {',
-    replace: 'if (index > 0) {',
+    find: 'if (!owner) throw invalidField',
+    replace: 'if (!owner && index > 0) throw invalidField',
     tests: ['services/dispositions/assess.test.ts'],
   },
   {
@@ -270,7 +270,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'provider-id-first',
     promise: 'order_id is the id that answers show',
-    file: 'services/returns/queries/select.ts',
+    file: 'services/returns/queries/find.ts',
     find: 'where o.shop_id = $1 and o.id = selected.order_id',
     replace: 'where o.shop_id = $1 and o.id = selected.order_id and o.id < 0',
     tests: ['services/returns/queries/find.test.ts'],
@@ -281,12 +281,12 @@ export const ruleBugs: readonly Bug[] = [
     file: 'gateway/mcp/idempotency.ts',
     find: ' and t.request_hash = excluded.request_hash',
     replace: '',
-    tests: ['gateway/mcp/lost-calls.test.ts'],
+    tests: ['gateway/mcp/calls.test.ts'],
   },
   {
     name: 'missing-goods-paid-silently',
     promise: 'process names the line items that are paid although their goods are missing',
-    file: 'services/returns/processing/process-rule.ts',
+    file: 'services/returns/processing/process.ts',
     find: "and d.outcome = 'missing'",
     replace: "and d.outcome = 'lost'",
     tests: ['test/journeys/process.test.ts'],

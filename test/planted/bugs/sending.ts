@@ -5,10 +5,10 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'signed-with-another-timestamp',
     promise: 'any library of Standard Webhooks verifies our signatures',
-    file: 'services/webhooks/sender/headers.ts',
+    file: 'services/webhooks/delivery/attempt/runner.ts',
     find: 'sign(source.keys, { id, timestamp, body })',
     replace: 'sign(source.keys, { id, timestamp: timestamp - 1, body })',
-    tests: ['services/webhooks/fan-out/own-bodies.test.ts'],
+    tests: ['services/webhooks/fan-out/payloads.test.ts'],
     row: 'kill-worker',
   },
   {
@@ -25,7 +25,7 @@ export const sendingBugs: readonly Bug[] = [
     file: 'services/webhooks/delivery/scheduler/active-queue.ts',
     find: 'return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;',
     replace: 'return isScanned && queue.endpointId === endpointId;',
-    tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
+    tests: ['services/webhooks/delivery/scheduler/isolation.test.ts'],
   },
   {
     name: 'fresh-sent-however-old',
@@ -33,7 +33,7 @@ export const sendingBugs: readonly Bug[] = [
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
     find: 'if (queue.fresh.length > 0 && queue.freshSinceMs < now - MAX_FRESH_MS)',
     replace: 'if (false)',
-    tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
+    tests: ['services/webhooks/delivery/scheduler/isolation.test.ts'],
   },
   {
     name: 'body-of-another-release',
@@ -41,7 +41,7 @@ export const sendingBugs: readonly Bug[] = [
     file: 'services/webhooks/fan-out/fan-out.ts',
     find: 'return stored?.isOwnBody ? [',
     replace: 'return stored ? [',
-    tests: ['services/webhooks/delivery/queue/targets.test.ts'],
+    tests: ['services/webhooks/delivery/queue/retry-waiting.test.ts'],
   },
   {
     name: 'retries-wait-for-a-pause',
@@ -49,7 +49,7 @@ export const sendingBugs: readonly Bug[] = [
     file: 'services/webhooks/delivery/queue/targets.ts',
     find: 'and q.is_retry)`;',
     replace: 'and false)`;',
-    tests: ['services/webhooks/delivery/queue/targets.test.ts'],
+    tests: ['services/webhooks/delivery/queue/retry-waiting.test.ts'],
   },
   {
     name: 'redirect-is-success',
@@ -95,10 +95,10 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'cap-of-in-flight-ignored',
     promise: 'at each endpoint at most 8 attempts are in flight',
-    file: 'services/webhooks/delivery/scheduler/loaded-endpoints.ts',
+    file: 'services/webhooks/delivery/scheduler/active-queues.ts',
     find: 'maxOpen(health) - open;',
     replace: 'health.circuit ? 1 - open : health.maxInFlight;',
-    tests: ['services/webhooks/delivery/scheduler/wake-ups.test.ts'],
+    tests: ['services/webhooks/delivery/scheduler/active-queues.test.ts'],
   },
   {
     name: 'hanging-endpoints-take-all',
@@ -122,7 +122,7 @@ export const sendingBugs: readonly Bug[] = [
     file: 'services/platform/outbound/open-socket.ts',
     find: '!addresses.every(isPublicAddress)',
     replace: '!addresses.some(isPublicAddress)',
-    tests: ['services/webhooks/sender/hostile-urls.test.ts'],
+    tests: ['services/webhooks/sender/resolver.test.ts'],
   },
   {
     name: 'attempt-of-an-older-address',
@@ -146,6 +146,6 @@ export const sendingBugs: readonly Bug[] = [
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
     find: 'if ((loaded?.readEndedMs ?? this.#lastReadOf(target.key)) >= target.foundAtMs) return false;',
     replace: 'if (false)',
-    tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
+    tests: ['services/webhooks/delivery/scheduler/isolation.test.ts'],
   },
 ];

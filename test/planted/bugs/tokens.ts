@@ -1,9 +1,9 @@
 import type { Bug } from '../bug.ts';
 
-const TOKENS = ['services/returns/commerce/shopify-app/access-tokens.test.ts'];
-const ADAPTER = ['services/returns/commerce/shopify/adapter.test.ts'];
-const WEBHOOKS = 'services/returns/commerce/shopify-app/receive-webhook.ts';
-const STORE = 'services/returns/commerce/shopify-app/token-store.ts';
+const TOKENS = ['services/commerce/shopify-app/access-tokens.test.ts'];
+const ADAPTER = ['services/commerce/shopify/adapter.test.ts'];
+const WEBHOOKS = 'services/commerce/shopify-app/receive-webhook.ts';
+const STORE = 'services/commerce/shopify-app/token-store.ts';
 
 /** Bugs in the access to stores at Shopify. Each ends the access of a shop, or makes a second gift card. */
 export const tokenBugs: readonly Bug[] = [
@@ -13,7 +13,7 @@ export const tokenBugs: readonly Bug[] = [
     file: STORE,
     find: 'refreshing_until is not distinct from $4::timestamptz and ',
     replace: '$4::timestamptz is null or shop_id = $1 and ',
-    tests: ['services/returns/commerce/shopify-app/token-claims.test.ts'],
+    tests: ['services/commerce/shopify-app/token-claims.test.ts'],
   },
   {
     name: 'refresh-token-kept',
@@ -43,18 +43,17 @@ export const tokenBugs: readonly Bug[] = [
   {
     name: 'code-of-card-from-token',
     promise: 'a gift card has the same code after the token was refreshed',
-    file: 'services/returns/commerce/shopify/gift-card.ts',
-    find: "function codeOf({ codeSecret }: ShopifyShop, key: string): string {\n  const digest = createHmac('sha256', codeSecret)",
-    replace:
-      "function codeOf({ accessToken }: ShopifyShop, key: string): string {\n  const digest = createHmac('sha256', accessToken)",
+    file: 'services/commerce/shopify/adapter.ts',
+    find: 'codeSecret: shop.codeSecret,',
+    replace: 'codeSecret: shop.accessToken,',
     tests: ADAPTER,
   },
   {
     name: 'code-of-card-from-install',
     promise: 'a gift card has the same code after the app was removed and installed again',
     file: WEBHOOKS,
-    find: 'code_key_id = removed.code_key_id,\n            code_sealed = removed.code_sealed',
-    replace: 'code_key_id = null, code_sealed = null',
+    find: 'c set uninstalled_at = coalesce($2, now())',
+    replace: 'c set uninstalled_at = coalesce($2, now()), code_key_id = null, code_sealed = null',
     tests: TOKENS,
   },
 ];

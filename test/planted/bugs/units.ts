@@ -9,7 +9,7 @@ export const unitBugs: readonly Bug[] = [
     find: "(r.state not in ('cancelled', 'expired') or r.id = any($3::bigint[]))) others",
     replace:
       "(r.state not in ('open', 'review', 'cancelled', 'expired') or r.id = any($3::bigint[]))) others",
-    tests: ['services/returns/returnable.test.ts'],
+    tests: ['services/returns/transitions.test.ts'],
   },
   {
     name: 'units-counted-without-lock',
@@ -17,14 +17,14 @@ export const unitBugs: readonly Bug[] = [
     file: 'services/returns/returnable.ts',
     find: 'const [, , rows] = await together(tx, () => allInOrder([lock(), wait(), linesOf(tx, of)]));',
     replace: 'const rows = await linesOf(tx, of);',
-    tests: ['services/returns/returnable.test.ts'],
+    tests: ['services/returns/transitions.test.ts'],
   },
   {
     name: 'units-of-one-shipment-not-counted',
     promise: 'a shipment opens expired returns of a line only up to the ordered units',
-    file: 'services/returns/logistics/shipments.ts',
+    file: 'services/returns/logistics/logistics.ts',
     find: "'Goods reached a warehouse partner', openingIds)",
     replace: "'Goods reached a warehouse partner')",
-    tests: ['services/returns/logistics/shipments.test.ts'],
+    tests: ['services/returns/logistics/logistics.test.ts'],
   },
 ];

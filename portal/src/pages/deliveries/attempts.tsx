@@ -1,19 +1,15 @@
-import { Code, Stack, Text } from '@mantine/core';
-import type {
-  DeliveryAttempt,
-  DeliveryHeader,
-} from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import { Code, Group, Stack, Text } from '@mantine/core';
+import type { Attempt, AttemptTiming } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { adviceOf, answerText } from './advice.ts';
 import styles from './attempts.module.css';
-import { isSuccess, resultText } from './result.ts';
-import { TimingBar } from './timing-bar.tsx';
+import { isSuccess, resultText } from './delivery.ts';
 
 /** Every attempt of a delivery, newest first. The newest is open. */
-export function Attempts({ attempts }: { readonly attempts: readonly DeliveryAttempt[] }) {
+export function Attempts({ attempts }: { readonly attempts: readonly Attempt[] }) {
   const newest = attempts.at(-1);
   return (
     <Panel title="Attempts" about={newest ? undefined : 'There was no attempt yet.'}>
@@ -44,7 +40,7 @@ export function Attempts({ attempts }: { readonly attempts: readonly DeliveryAtt
   );
 }
 
-function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
+function OneAttempt({ attempt }: { readonly attempt: Attempt }) {
   return (
     <Stack gap="md">
       <div>
@@ -58,14 +54,14 @@ function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
       </div>
       <Facts rows={[['Sent to', <Code key="url">{attempt.url}</Code>]]} />
       {attempt.timing && <TimingBar timing={attempt.timing} total={attempt.durationMs} />}
-      <Headers title="Request headers" headers={attempt.requestHeaders} />
-      <Headers title="Response headers" headers={attempt.responseHeaders} />
+      <Headers title="Request headers" json={attempt.requestHeadersJson} />
+      <Headers title="Response headers" json={attempt.responseHeadersJson} />
     </Stack>
   );
 }
 
 /** The beginning of the response's body, which is all that is kept of it. */
-function Body({ attempt }: { readonly attempt: DeliveryAttempt }) {
+function Body({ attempt }: { readonly attempt: Attempt }) {
   const { number, status, responseExcerpt } = attempt;
   // Without a status there was no response.
   if (status === 0) return null;
@@ -93,13 +89,10 @@ function Body({ attempt }: { readonly attempt: DeliveryAttempt }) {
   );
 }
 
-interface HeadersProps {
-  readonly title: string;
-  readonly headers: readonly DeliveryHeader[];
-}
-
-/** Closed at first: only developers need them, and they are long. */
-function Headers({ title, headers }: HeadersProps) {
+/** Closed at first: only developers need them, and they are long. @param o.json an object of texts, or nothing. */
+function Headers({ title, json }: { readonly title: string; readonly json: string }) {
+  if (json === '') return null;
+  const headers = Object.entries(JSON.parse(json) as Record<string, string>);
   if (headers.length === 0) return null;
   return (
     <details className={styles.headers}>
@@ -108,7 +101,53 @@ function Headers({ title, headers }: HeadersProps) {
           {title}
         </Text>
       </summary>
-      <Facts rows={headers.map(({ name, value }) => [name, value] as const)} />
+      <Facts rows={headers} />
     </details>
+  );
+}
+
+const PHASES = [
+  ['dnsMs', 'Name resolution', 'grape-6'],
+  ['connectMs', 'Connection', 'orange-6'],
+  ['tlsMs', 'TLS handshake', 'teal-6'],
+  ['waitMs', 'Waiting for the answer', 'blue-6'],
+  ['readMs', 'Reading the answer', 'gray-6'],
+] as const;
+
+/** Where the time of an attempt went. */
+function TimingBar({ timing, total }: { readonly timing: AttemptTiming; readonly total: number }) {
+  const phases = PHASES.flatMap(([key, title, color]) => {
+    const ms = timing[key];
+    return ms === undefined ? [] : [{ key, title, color, ms }];
+  });
+  const sum = Math.max(
+    1,
+    total,
+    phases.reduce((all, { ms }) => all + ms, 0),
+  );
+  return (
+    <div>
+      <Text size="sm" fw={600} mb={4}>
+        Where the time went: {total} ms
+      </Text>
+      <div className={styles.bar} aria-hidden="true">
+        {phases.map(({ key, color, ms }) => (
+          <div
+            key={key}
+            style={{ width: `${(ms / sum) * 100}%`, background: `var(--mantine-color-${color})` }}
+          />
+        ))}
+      </div>
+      <Group gap="md" mt={6} component="ul" p={0} style={{ listStyle: 'none' }}>
+        {phases.map(({ key, title, color, ms }) => (
+          <Text key={key} component="li" size="xs">
+            <Text span style={{ color: `var(--mantine-color-${color})` }} aria-hidden>
+              ■
+            </Text>{' '}
+            {title}: {ms} ms
+          </Text>
+        ))}
+      </Group>
+    </div>
   );
 }

@@ -1,9 +1,14 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { PayloadsService } from '../../../../proto/gen/rms/portal/v1/payloads_pb.ts';
+import {
+  type Subscription,
+  WebhooksService,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
-import { hostOf } from '../webhooks/name.ts';
-import { GIVEN_UP, NOT_RECEIVED } from './states.ts';
+import { ALL_WEBHOOKS } from '../webhooks/use-webhooks.ts';
+import { hostOf } from '../webhooks/webhook.ts';
+import { GIVEN_UP_FILTER, NOT_RECEIVED } from './delivery.ts';
 
 const route = getRouteApi('/deliveries');
 
@@ -12,7 +17,7 @@ const STATES = [
   [NOT_RECEIVED, 'Not received (all kinds)'],
   ['waiting', '– Waiting'],
   ['held', '– Held'],
-  [GIVEN_UP.join(','), '– Given up (both kinds)'],
+  [GIVEN_UP_FILTER, '– Given up (both kinds)'],
   ['exhausted', '– – All attempts failed'],
   ['expired', '– – Expired'],
   ['delivered', 'Delivered'],
@@ -23,9 +28,9 @@ const STATES = [
 export function DeliveryFilters() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const { data: webhooks } = useQuery(WebhooksService.method.listWebhooks, {});
+  const { data: webhooks } = useQuery(WebhooksService.method.listSubscriptions, ALL_WEBHOOKS);
   const { data: types } = useQuery(
-    WebhooksService.method.listEventTypes,
+    PayloadsService.method.listEventTypes,
     {},
     { staleTime: Infinity },
   );
@@ -48,7 +53,7 @@ export function DeliveryFilters() {
         label="Webhook"
         all="All webhooks"
         {...filter('webhook')}
-        options={(webhooks?.webhooks ?? []).map((one) => [one.id, optionText(one)])}
+        options={(webhooks?.subscriptions ?? []).map((one) => [String(one.id), optionText(one)])}
       />
       <SelectFilter
         label="Event"
@@ -64,7 +69,7 @@ export function DeliveryFilters() {
   );
 }
 
-function optionText({ id, description, trigger, url }: Webhook): string {
+function optionText({ id, description, trigger, url }: Subscription): string {
   if (description === '') return `${id}: ${trigger} to ${shortUrl(url)}`;
   return `${id}: ${description} (${hostOf(url)}), ${trigger}`;
 }

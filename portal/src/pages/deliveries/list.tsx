@@ -1,45 +1,44 @@
-import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
+import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { DeliveryCount } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import {
+  type DeliveryCount,
+  DeliveryStateSchema,
+  WebhooksService,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
 import { pagesEvery } from '../../api/pages.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { More } from '../../parts/more.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { UnreadFilterState } from '../../parts/unread-filter.tsx';
-import { filterId, idOr0, listOf, unreadFilter } from '../../search.ts';
+import { bigFilterId, listOf, unreadFilter } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
-import { count } from '../../words.ts';
-import { Unlisted } from '../replays/unlisted.tsx';
+import { count, enumOf } from '../../words.ts';
 import { WebhooksNav } from '../webhooks/nav.tsx';
-import { NOT_RECEIVED } from './states.ts';
+import { NOT_RECEIVED } from './delivery.ts';
 import { DeliveryTable } from './table.tsx';
 
 const DeliveryFilters = lazyPart(async () => (await import('./filters.tsx')).DeliveryFilters, 2);
 
-const ReplayDialog = lazyPart(
-  async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
-);
+const ReplayDialog = lazyPart(async () => (await import('../replays/start.tsx')).ReplayDialog);
 
 const route = getRouteApi('/deliveries');
 
 /** The log of all webhooks. */
 export function DeliveriesPage() {
-  const { listDeliveries, startReplay } = WebhooksService.method;
+  const { startReplay } = WebhooksService.method;
   const { can } = useSession();
   const search = route.useSearch();
   const [replaying, { open, close }] = useDisclosure(false);
   const filter = filterOf(search);
   const unread = unreadFilter(search, localMoment);
   return (
-    <Needs method={listDeliveries}>
+    <>
       <PageHead
         title="Deliveries"
         about="Every event for every webhook, and what its receiver answered, for 30 days."
@@ -53,7 +52,11 @@ export function DeliveriesPage() {
         <UnreadFilterState of={unread} />
       ) : (
         <Log
-          filter={{ ...filter, replayId: filterId(search.replay), search: search.q ?? '' }}
+          filter={{
+            ...filter,
+            replayId: bigFilterId(search.replay),
+            eventId: (search.q ?? '').trim(),
+          }}
           actions={
             can(startReplay) &&
             search.q === undefined &&
@@ -66,7 +69,7 @@ export function DeliveriesPage() {
         />
       )}
       {replaying && !unread && <ReplayDialog filter={filter} onClose={close} />}
-    </Needs>
+    </>
   );
 }
 
@@ -75,22 +78,22 @@ type Search = ReturnType<typeof route.useSearch>;
 /** The filter of an address, for the log and for a replay. */
 function filterOf(search: Search) {
   return {
-    webhookId: filterId(search.webhook),
-    states: listOf(search.state),
+    subscriptionId: bigFilterId(search.webhook),
+    states: listOf(search.state).map((state) => enumOf(DeliveryStateSchema, state)),
     trigger: search.trigger ?? '',
     topic: search.topic ?? '',
-    returnId: filterId(search.return),
+    returnId: bigFilterId(search.return),
     ...timesOf(search),
   };
 }
 
-type LogFilter = ReturnType<typeof filterOf> & { replayId: string | undefined; search: string };
+type LogFilter = ReturnType<typeof filterOf> & { replayId: bigint; eventId: string };
 
 /** @param o.actions what can be done with all that match; not shown when none does. */
 function Log({ filter, actions }: { readonly filter: LogFilter; readonly actions: ReactNode }) {
   const pages = useInfiniteQuery(
     WebhooksService.method.listDeliveries,
-    { ...filter, pageSize: 50, cursor: '' },
+    { ...filter, pageSize: 50, cursor: '', includeCount: true },
     pagesEvery(20_000),
   );
   return (
@@ -133,21 +136,6 @@ function HowMany({ counted }: { readonly counted: DeliveryCount | undefined }) {
 
 function NoDeliveries() {
   const search = route.useSearch();
-  const replayId = idOr0(search.replay);
-  const { getReplay } = WebhooksService.method;
-  const { can } = useSession();
-  const { data } = useQuery(
-    getReplay,
-    { replayId },
-    { enabled: replayId !== '0' && can(getReplay) },
-  );
-  if (data?.replay?.unlisted) {
-    return (
-      <EmptyState title="The deliveries of this job are not listed">
-        <Unlisted replay={data.replay} />
-      </EmptyState>
-    );
-  }
   if (Object.keys(search).length === 0) {
     return (
       <EmptyState title="Nothing was sent in the last 30 days">

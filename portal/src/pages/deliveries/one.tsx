@@ -1,29 +1,31 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Anchor, Badge, Button, Stack } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import {
-  type GetDeliveryResponse,
+  type Delivery,
+  DeliveryState,
+  DeliveryStateSchema,
   WebhooksService,
-} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { isDue, Time } from '../../parts/time.tsx';
+import { isDue, Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { webhookText } from '../webhooks/name.ts';
-import { useWebhookNames } from '../webhooks/use-webhook-names.ts';
+import { wordOf } from '../../words.ts';
+import { useWebhookNames } from '../webhooks/use-webhooks.ts';
+import { webhookText } from '../webhooks/webhook.ts';
+import { GIVEN_UP } from './delivery.ts';
 import { DeliveryTable } from './table.tsx';
 
 const Attempts = lazyPart(async () => (await import('./attempts.tsx')).Attempts, 6);
-const JsonText = lazyPart(async () => (await import('../../parts/json-text.tsx')).JsonText, 8);
+const JsonText = lazyPart(async () => (await import('../../parts/text/json-text.tsx')).JsonText, 8);
 
 const route = getRouteApi('/deliveries/$deliveryId');
 
@@ -41,29 +43,26 @@ export function DeliveryPage() {
   const { getDelivery } = WebhooksService.method;
   const query = useQuery(
     getDelivery,
-    { deliveryId },
+    { deliveryId, includeBody: true },
     {
       refetchInterval: ({ state }) =>
-        state.data?.delivery?.state === 'waiting' ? REFRESH_MS : false,
+        state.data?.delivery?.state === DeliveryState.WAITING ? REFRESH_MS : false,
     },
   );
   return (
-    <Needs method={getDelivery}>
-      <Loaded query={query} title="Delivery" back={BACK}>
-        {(found) => found.delivery && <Content found={found} delivery={found.delivery} />}
-      </Loaded>
-    </Needs>
+    <Loaded query={query} title="Delivery" back={BACK}>
+      {({ delivery, related }) => delivery && <Content delivery={delivery} related={related} />}
+    </Loaded>
   );
 }
 
-function Content({
-  found,
-  delivery,
-}: {
-  readonly found: GetDeliveryResponse;
+function Content(o: {
   readonly delivery: Delivery;
+  /** The deliveries of the same event to other webhooks. */
+  readonly related: readonly Delivery[];
 }) {
-  const related = found.related.filter(({ id }) => id !== delivery.id);
+  const { delivery, related } = o;
+  const payload = new TextDecoder().decode(delivery.body);
   return (
     <>
       {BACK}
@@ -71,7 +70,7 @@ function Content({
         title={`Delivery of ${delivery.trigger}`}
         about={
           <>
-            <Status state={delivery.state} />{' '}
+            <Status state={wordOf(DeliveryStateSchema, delivery.state)} />{' '}
             {delivery.test && <Badge variant="default">Test</Badge>}
           </>
         }
@@ -83,12 +82,12 @@ function Content({
           <Facts rows={factsOf(delivery)} />
           <Meanings of={['Event', 'Topic', 'Payload']} />
         </Panel>
-        <Attempts attempts={found.attempts} />
+        <Attempts attempts={delivery.attempts} />
         <Panel title="Payload" about="The body of every attempt, byte for byte the same.">
-          {found.payload === '' ? (
+          {payload === '' ? (
             'The payload was removed. It is kept for 30 days, or until the data of the shopper is deleted.'
           ) : (
-            <JsonText text={found.payload} label="The payload" />
+            <JsonText text={payload} label="The payload" />
           )}
         </Panel>
         {related.length > 0 && (
@@ -102,7 +101,7 @@ function Content({
 }
 
 function factsOf(delivery: Delivery) {
-  const { returnId, webhookId } = delivery;
+  const { returnId, revision, subscriptionId: webhookId } = delivery;
   return [
     ['Webhook', <WebhookLink key="webhook" webhookId={webhookId} />],
     ['Happened', <Time key="at" at={delivery.occurredAt} as="exact" />],
@@ -113,20 +112,20 @@ function factsOf(delivery: Delivery) {
     ['Payload version', delivery.apiVersion],
     [
       'Return',
-      returnId !== '0' && !delivery.test ? (
-        <Link key="return" to="/returns/$returnId" params={{ returnId }}>
-          Return {returnId}
+      returnId !== 0n && !delivery.test ? (
+        <Link key="return" to="/returns/$returnId" params={{ returnId: String(returnId) }}>
+          Return {String(returnId)}
         </Link>
       ) : undefined,
     ],
-    ['Revision', delivery.revision !== '0' ? delivery.revision : undefined],
+    ['Revision', revision === 0n ? undefined : String(revision)],
   ] as const;
 }
 
-function WebhookLink({ webhookId }: { readonly webhookId: string }) {
+function WebhookLink({ webhookId }: { readonly webhookId: bigint }) {
   const named = useWebhookNames();
   return (
-    <Link to="/webhooks/$webhookId" params={{ webhookId }}>
+    <Link to="/webhooks/$webhookId" params={{ webhookId: String(webhookId) }}>
       {webhookText(named(webhookId), { word: 'Webhook' })}
     </Link>
   );
@@ -135,8 +134,8 @@ function WebhookLink({ webhookId }: { readonly webhookId: string }) {
 /** What happens next, or what the reader can do. */
 function NextStep({ delivery }: { readonly delivery: Delivery }) {
   const { state } = delivery;
-  if (state === 'waiting') return <NextAttempt delivery={delivery} />;
-  if (state === 'held') {
+  if (state === DeliveryState.WAITING) return <NextAttempt delivery={delivery} />;
+  if (state === DeliveryState.HELD) {
     return (
       <Alert color="yellow">
         It waits because its webhook is inactive. It goes on when you activate the webhook, and
@@ -144,21 +143,21 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
       </Alert>
     );
   }
-  if (state === 'exhausted') {
+  if (state === DeliveryState.EXHAUSTED) {
     return (
       <Alert color="red">
         All attempts failed, over about three days. Repair your address, then send it again.
       </Alert>
     );
   }
-  if (state === 'expired') {
+  if (state === DeliveryState.EXPIRED) {
     return (
       <Alert color="gray">
         Its webhook was inactive for 30 days, so that the service gave up. You can send it again.
       </Alert>
     );
   }
-  if (state === 'dropped') {
+  if (state === DeliveryState.DROPPED) {
     return (
       <Alert color="gray">
         Its webhook was deleted before your system received it, so that it cannot be sent any more.
@@ -173,19 +172,20 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
  * does not count, and the webhook's does.
  */
 function NextAttempt({ delivery }: { readonly delivery: Delivery }) {
-  const { webhookId, nextAttemptAt, attemptCount } = delivery;
+  const { subscriptionId, nextAttemptAt } = delivery;
+  const tried = delivery.attempts.at(-1)?.number ?? 0;
   const { data } = useQuery(
-    WebhooksService.method.getWebhook,
-    { webhookId },
+    WebhooksService.method.getSubscription,
+    { subscriptionId, includeBacklog: true },
     { refetchInterval: REFRESH_MS },
   );
-  const health = data?.webhook?.health;
-  const at = health?.pausedSince ? health.nextAttemptAt : nextAttemptAt;
+  const isPaused = data?.subscription?.health?.pausedSince !== undefined;
+  const at = isPaused ? data.subscription?.backlog?.nextAttemptAt : nextAttemptAt;
   return (
     <Alert color="blue">
-      {health?.pausedSince
+      {isPaused
         ? 'Its webhook fails, so that only one of its deliveries is tried from time to time. When one succeeds, this one follows. The next try '
-        : `Attempt ${attemptCount + 1} of this delivery `}
+        : `Attempt ${tried + 1} of this delivery `}
       {at && !isDue(at) ? (
         <>
           follows <Time at={at} as="relative" />, at <Time at={at} as="exact" />.
@@ -193,8 +193,8 @@ function NextAttempt({ delivery }: { readonly delivery: Delivery }) {
       ) : (
         'follows now.'
       )}{' '}
-      {attemptCount > 0 && (
-        <Link to="/webhooks/$webhookId" params={{ webhookId }}>
+      {tried > 0 && (
+        <Link to="/webhooks/$webhookId" params={{ webhookId: String(subscriptionId) }}>
           Send what waits now, on the page of its webhook
         </Link>
       )}
@@ -206,7 +206,7 @@ function SendAgain({ delivery }: { readonly delivery: Delivery }) {
   const { can } = useSession();
   const { replayDelivery } = WebhooksService.method;
   const { run, isPending } = useWrite(replayDelivery, { done: 'It is sent again.' });
-  const isEnded = ['delivered', 'exhausted', 'expired'].includes(delivery.state);
+  const isEnded = [DeliveryState.DELIVERED, ...GIVEN_UP].includes(delivery.state);
   if (!can(replayDelivery) || !isEnded) return null;
   return (
     <Button

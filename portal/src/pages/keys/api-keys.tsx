@@ -6,21 +6,20 @@ import { useState } from 'react';
 import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
-import { now } from '../../parts/clock.ts';
-import { confirm } from '../../parts/confirm.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { confirm } from '../../parts/dialog/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
-import { LongText } from '../../parts/long-text.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { LongText } from '../../parts/text/long-text.tsx';
+import { now } from '../../parts/time/clock.ts';
+import { Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
 
-const RotateKey = lazyPart(async () => (await import('./rotate-key.tsx')).RotateKey);
-const CreateKey = lazyPart(async () => (await import('./create-key.tsx')).CreateKey);
+const RotateKey = lazyPart(async () => (await import('./key-dialogs.tsx')).RotateKey);
+const CreateKey = lazyPart(async () => (await import('./key-dialogs.tsx')).CreateKey);
 
 export function ApiKeysPage() {
   const { can } = useSession();
@@ -32,7 +31,7 @@ export function ApiKeysPage() {
     <Button onClick={() => setDialog('create')}>Create an API key</Button>
   );
   return (
-    <Needs method={listApiKeys}>
+    <>
       <PageHead
         title="API keys"
         about={
@@ -72,7 +71,7 @@ export function ApiKeysPage() {
       </Loaded>
       {dialog === 'create' && <CreateKey onClose={() => setDialog(undefined)} />}
       {typeof dialog === 'object' && <RotateKey of={dialog} onClose={() => setDialog(undefined)} />}
-    </Needs>
+    </>
   );
 }
 

@@ -7,27 +7,26 @@ import {
   type RemovedApp,
 } from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { SecondLine } from '../../parts/cell-lines.tsx';
-import { confirm } from '../../parts/confirm.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { confirm } from '../../parts/dialog/confirm.ts';
 import { endedByText } from '../../parts/ended-by.ts';
 import { Fold } from '../../parts/fold.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
 
 export function PartnerAppsPage() {
-  const { listApps } = AppsService.method;
-  const query = useQuery(listApps, {});
+  const query = useQuery(AppsService.method.listApps, {});
   return (
-    <Needs method={listApps}>
+    <>
       <PageHead
         title="Partner apps"
-        about="Apps of other companies that you installed. They manage your webhooks, or make labels, with tokens of their own."
+        about="Apps of other companies that you installed. Each does only what is listed here, with tokens of its own."
       />
       <Stack gap="md">
         <Loaded query={query} rows={3}>
@@ -43,9 +42,14 @@ export function PartnerAppsPage() {
                 rows={apps}
                 rowKey={({ issuer, clientId }) => `${issuer} ${clientId}`}
                 columns={[
-                  ...COLUMNS,
+                  { title: 'App', cell: (app) => <Name app={app} /> },
+                  { title: 'May', cell: (app) => <Scopes app={app} /> },
                   { title: 'Installed', cell: ({ installedAt }) => <Time at={installedAt} /> },
-                  { title: 'Actions', cell: (app) => <Remove app={app} /> },
+                  {
+                    title: 'Last used',
+                    cell: ({ lastUsedAt }) => <Time at={lastUsedAt} none="not in 90 days" />,
+                  },
+                  { title: 'Actions', cell: (app) => <Actions app={app} /> },
                 ]}
               />
             )
@@ -53,7 +57,68 @@ export function PartnerAppsPage() {
         </Loaded>
         <RemovedApps />
       </Stack>
-    </Needs>
+    </>
+  );
+}
+
+/** The name of an app, and where it is from. */
+function Name({ app: { name, clientId, issuer, website } }: { readonly app: App }) {
+  return (
+    <>
+      {name === '' ? <Code>{clientId}</Code> : <Text fw={600}>{name}</Text>}
+      {name !== '' && <SecondLine>{clientId}</SecondLine>}
+      <SecondLine>{website === '' ? `signs in at ${issuer}` : website}</SecondLine>
+    </>
+  );
+}
+
+/** What an app may do, and what waits for an owner. */
+function Scopes({ app: { name, scopes, waitingScopes } }: { readonly app: App }) {
+  return (
+    <>
+      {scopes.length === 0 && (name === '' ? 'what its tokens say' : 'nothing now')}
+      {scopes.length > 0 && (
+        <Bullets items={scopes.map(({ name: scope, text }) => [scope, text])} />
+      )}
+      {waitingScopes.length > 0 && (
+        <SecondLine>
+          waits for an owner: {waitingScopes.map(({ text }) => text).join(' ')}
+        </SecondLine>
+      )}
+    </>
+  );
+}
+
+function Actions({ app }: { readonly app: App }) {
+  return (
+    <Stack gap="xs" align="start">
+      <Allow app={app} />
+      <Remove app={app} />
+    </Stack>
+  );
+}
+
+/** For owners: allows what the app waits for. */
+function Allow({ app: { name, clientId, issuer, waitingScopes } }: { readonly app: App }) {
+  const { can } = useSession();
+  const { allowAppScopes } = AppsService.method;
+  const { send, isPending } = useWrite(allowAppScopes, { done: 'The app may do more now.' });
+  if (waitingScopes.length === 0 || !can(allowAppScopes)) return null;
+  const scopes = waitingScopes.map((scope) => scope.name);
+  const ask = () =>
+    confirm({
+      title: `Allow ${name || clientId} to do more?`,
+      text: `It asks for this: ${waitingScopes.map(({ text }) => text).join(' ')} It can do this from its next access token on, until it is removed.`,
+      action: 'Allow',
+      onConfirm: () => send({ clientId, issuer, scopes }),
+    });
+  return (
+    <RowButton
+      text="Allow more"
+      label={`Allow more for ${clientId}`}
+      onClick={ask}
+      isPending={isPending}
+    />
   );
 }
 
@@ -105,14 +170,14 @@ function End({ of: { removedAt, removedBy } }: { readonly of: RemovedApp }) {
   );
 }
 
-function Remove({ app: { clientId, issuer } }: { readonly app: App }) {
+function Remove({ app: { name, clientId, issuer } }: { readonly app: App }) {
   const { can } = useSession();
   const { removeApp } = AppsService.method;
   const { send, isPending } = useWrite(removeApp, { done: 'The app is removed.' });
   if (!can(removeApp)) return null;
   const ask = () =>
     confirm({
-      title: `Remove ${clientId}?`,
+      title: `Remove ${name || clientId}?`,
       text: 'Within 5 seconds its tokens stop working in your shop. What it has set up, such as webhooks, stays. You can install it again from the app.',
       action: 'Remove the app',
       danger: true,

@@ -5,19 +5,17 @@ import { UsageService, type VersionUsage } from '../../../../proto/gen/rms/porta
 import { Bullets } from '../../parts/bullets.tsx';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
-import { LongText } from '../../parts/long-text.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { LongText } from '../../parts/text/long-text.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { count, numberText } from '../../words.ts';
 
 export function UsagePage() {
-  const { listVersionUsage } = UsageService.method;
-  const query = useQuery(listVersionUsage, {});
+  const query = useQuery(UsageService.method.listVersionUsage, {});
   return (
-    <Needs method={listVersionUsage}>
+    <>
       <PageHead
         title="Who calls which version"
         about={
@@ -49,7 +47,7 @@ export function UsagePage() {
           )
         }
       </Loaded>
-    </Needs>
+    </>
   );
 }
 

@@ -3,15 +3,15 @@ import { Alert, Group, NativeSelect, Stack, Switch, Text } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import {
   type GetPayloadVersionResponse,
-  PayloadVersionService,
-} from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+  PayloadsService,
+} from '../../../../proto/gen/rms/portal/v1/payloads_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
-import { timeText } from '../../parts/time.tsx';
-import { changedTopics, versionsBetween } from './between.ts';
+import { timeText } from '../../parts/time/time.tsx';
+import { ALL_WEBHOOKS } from '../webhooks/use-webhooks.ts';
+import { type Comparable, changedTopics, comparables, versionsBetween } from './changes.ts';
 import { DiffView } from './diff-view.tsx';
-import { type Comparable, comparables } from './events.ts';
 
 const route = getRouteApi('/payload-version');
 type Search = ReturnType<typeof route.useSearch>;
@@ -37,10 +37,10 @@ export function Compare({
     .filter(({ selectable }) => selectable)
     .map(({ version }) => version)
     .reverse();
-  const from = pick(names, search.from) ?? setting.servedVersion;
+  const from = pick(names, search.from) ?? setting.version;
   const to = pick(names, search.to) ?? other;
   const { offered, isReady } = useOffered(setting, from, to);
-  const what = offered.find(({ id }) => id === idOf(search.event)) ?? offered[0];
+  const what = offered.find(({ id }) => id === search.event) ?? offered[0];
   const topic = pick(what?.topics ?? [], search.topic) ?? what?.topics[0] ?? 'return';
   const choice = { what, topic, from, to };
   return (
@@ -65,15 +65,15 @@ export function Compare({
 /** What can be compared; the shop's own events are marked by the service. */
 function useOffered(setting: GetPayloadVersionResponse, from: string, to: string) {
   const { data: recent } = useQuery(
-    PayloadVersionService.method.listRecentEvents,
+    PayloadsService.method.listRecentEvents,
     { versions: from === to ? [] : [from, to] },
     // Other versions mark the same events.
     { placeholderData: (former) => former },
   );
-  const { data: found } = useQuery(WebhooksService.method.listWebhooks, {});
+  const { data: found } = useQuery(WebhooksService.method.listSubscriptions, ALL_WEBHOOKS);
   const offered = comparables({
     events: recent?.events ?? [],
-    webhooks: found?.webhooks ?? [],
+    webhooks: found?.subscriptions ?? [],
     changed: changedTopics(setting, from, to),
   });
   return { offered, isReady: recent !== undefined && found !== undefined };
@@ -137,7 +137,7 @@ function Difference(o: {
   const { all } = route.useSearch();
   const trigger = what?.trigger ?? '';
   const query = useQuery(
-    PayloadVersionService.method.previewPayload,
+    PayloadsService.method.previewPayload,
     { eventId: trigger === '' ? (what?.id ?? '') : '', topic, trigger, versions: [from, to] },
     { enabled: o.isReady },
   );
@@ -179,11 +179,6 @@ function Difference(o: {
       }
     </Loaded>
   );
-}
-
-/** Addresses of a former release name the only example there was. */
-function idOf(event: string | undefined): string | undefined {
-  return event === 'example' ? 'example:return.updated' : event;
 }
 
 function pick(names: readonly string[], name: string | undefined): string | undefined {

@@ -1,12 +1,13 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Text } from '@mantine/core';
-import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal/v1/payloads_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { Loaded } from '../../parts/states.tsx';
-import { changedTopics } from './between.ts';
-import { TestResult } from './test-result.tsx';
-import { useVersionTests } from './version-tests.ts';
+import { ALL_WEBHOOKS } from '../webhooks/use-webhooks.ts';
+import { isActive } from '../webhooks/webhook.ts';
+import { changedTopics } from './changes.ts';
+import { TestResult, useVersionTests } from './tests.tsx';
 
 /** What another version changes, said before it is chosen: the webhooks that get another payload, and their tests. */
 export function Concerned(o: {
@@ -14,9 +15,9 @@ export function Concerned(o: {
   readonly version: string;
 }) {
   const { setting, version } = o;
-  const query = useQuery(WebhooksService.method.listWebhooks, {});
+  const query = useQuery(WebhooksService.method.listSubscriptions, ALL_WEBHOOKS);
   const tests = useVersionTests(version);
-  const changed = changedTopics(setting, setting.servedVersion, version);
+  const changed = changedTopics(setting, setting.version, version);
   return (
     <>
       Every webhook of your shop sends events from now on in {version}. Deliveries that wait keep
@@ -29,17 +30,17 @@ export function Concerned(o: {
         it understands {version}.
       </Text>
       <Loaded query={query} rows={2}>
-        {({ webhooks }) => {
-          const concerned = webhooks.filter(({ topic }) => changed.has(topic));
+        {({ subscriptions }) => {
+          const concerned = subscriptions.filter(({ topic }) => changed.has(topic));
           if (concerned.length === 0) return <>None.</>;
           return (
             <Bullets
               items={concerned.map((webhook) => [
-                webhook.id,
+                String(webhook.id),
                 <>
                   {webhook.description && `${webhook.description}, `}
                   {webhook.trigger} to {webhook.url}:{' '}
-                  {webhook.status === 'active' ? (
+                  {isActive(webhook) ? (
                     <TestResult webhook={webhook} tests={tests} withoutLink />
                   ) : (
                     'inactive'

@@ -1,39 +1,38 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Code, Group, Stack, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { Fragment } from 'react';
 import {
   type GetPayloadVersionResponse,
+  PayloadsService,
   type PayloadVersion,
-  PayloadVersionService,
-} from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+} from '../../../../proto/gen/rms/portal/v1/payloads_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { FirstLine } from '../../parts/cell-lines.tsx';
-import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
+import { confirm } from '../../parts/dialog/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { changeOf, olderVersion, otherVersion } from './between.ts';
-import { MarkedText } from './marked-text.tsx';
-import { SentVersions } from './sent-versions.tsx';
+import { changeOf, olderVersion, otherVersion } from './changes.ts';
 
+const SentVersions = lazyPart(async () => (await import('./sent-versions.tsx')).SentVersions, 3);
 const Compare = lazyPart(async () => (await import('./compare.tsx')).Compare, 6);
 const Concerned = lazyPart(async () => (await import('./concerned.tsx')).Concerned, 2);
 
 const route = getRouteApi('/payload-version');
 
 export function PayloadVersionPage() {
-  const { getPayloadVersion } = PayloadVersionService.method;
+  const { getPayloadVersion } = PayloadsService.method;
   const query = useQuery(getPayloadVersion, {});
   return (
-    <Needs method={getPayloadVersion}>
+    <>
       <PageHead
         title="Payload version"
         about={
@@ -52,7 +51,7 @@ export function PayloadVersionPage() {
           </Stack>
         )}
       </Loaded>
-    </Needs>
+    </>
   );
 }
 
@@ -70,10 +69,10 @@ function Effects({ setting }: { readonly setting: GetPayloadVersionResponse }) {
   const compared = other ?? (to === change?.to ? to : undefined);
   return (
     <>
-      {can(WebhooksService.method.listWebhooks) && (
+      {can(WebhooksService.method.listSubscriptions) && (
         <SentVersions setting={setting} change={change} />
       )}
-      {can(PayloadVersionService.method.previewPayload) &&
+      {can(PayloadsService.method.previewPayload) &&
         (compared ? (
           <Compare setting={setting} other={compared} />
         ) : (
@@ -88,16 +87,10 @@ function Effects({ setting }: { readonly setting: GetPayloadVersionResponse }) {
 }
 
 function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
-  const { version, servedVersion, versions } = setting;
+  const { version, versions } = setting;
   return (
     <Panel title={`Your webhooks use ${version}`}>
       <Stack gap="sm">
-        {servedVersion !== version && (
-          <Alert color="yellow" title={`${version} has ended`}>
-            Payloads are sent in {servedVersion}, the oldest version that is supported. Choose a
-            version that is active.
-          </Alert>
-        )}
         <DataTable
           caption="Versions"
           rows={versions}
@@ -142,16 +135,29 @@ function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
   );
 }
 
+/** A sentence whose names of fields are in backticks. */
+function MarkedText({ text }: { readonly text: string }) {
+  return text.split('`').map((part, place) =>
+    place % 2 === 1 ? (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never move.
+      <Code key={place}>{part}</Code>
+    ) : (
+      // biome-ignore lint/suspicious/noArrayIndexKey: as above.
+      <Fragment key={place}>{part}</Fragment>
+    ),
+  );
+}
+
 function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVersionResponse }) {
   const { can } = useSession();
-  const { setPayloadVersion } = PayloadVersionService.method;
+  const { setPayloadVersion } = WebhooksService.method;
   const { version } = o.of;
-  const { version: former, servedVersion, versions } = o.setting;
+  const { version: former, versions } = o.setting;
   const navigate = route.useNavigate();
   const { send, isPending } = useWrite(setPayloadVersion, {
     done: `Your webhooks use ${version} from now on.`,
     onSuccess: () =>
-      void navigate({ search: { since: servedVersion }, replace: true, resetScroll: false }),
+      void navigate({ search: { since: former }, replace: true, resetScroll: false }),
   });
   if (version === former) return <Text size="sm">Used now</Text>;
   if (!o.of.selectable || !can(setPayloadVersion)) return <>–</>;

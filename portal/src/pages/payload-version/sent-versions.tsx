@@ -1,22 +1,23 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Group, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal/v1/payloads_pb.ts';
 import {
-  type GetPayloadVersionResponse,
-  PayloadVersionService,
-} from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+  type Subscription,
+  WebhooksService,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { EventName } from '../../parts/event-name.tsx';
-import { LongText } from '../../parts/long-text.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
+import { LongText } from '../../parts/text/long-text.tsx';
 import { useSession } from '../../session/session.tsx';
-import { changedTopics, type VersionChange } from './between.ts';
-import { TestCell } from './test-cell.tsx';
-import { useVersionTests, type VersionTests } from './version-tests.ts';
+import { ALL_WEBHOOKS } from '../webhooks/use-webhooks.ts';
+import { isActive } from '../webhooks/webhook.ts';
+import { changedTopics, type VersionChange } from './changes.ts';
+import { TestCell, useVersionTests, type VersionTests } from './tests.tsx';
 
 const route = getRouteApi('/payload-version');
 
@@ -33,22 +34,18 @@ export function SentVersions({
   readonly setting: GetPayloadVersionResponse;
   readonly change: VersionChange | undefined;
 }) {
-  const query = useQuery(WebhooksService.method.listWebhooks, {});
-  const mayTest = useSession().can(PayloadVersionService.method.sendVersionTest);
+  const query = useQuery(WebhooksService.method.listSubscriptions, ALL_WEBHOOKS);
+  const mayTest = useSession().can(WebhooksService.method.sendTest);
   const tests = useVersionTests(mayTest ? change?.to : undefined);
-  const { servedVersion } = setting;
-  const changed = changedTopics(
-    setting,
-    change?.from ?? servedVersion,
-    change?.to ?? servedVersion,
-  );
+  const { version: current } = setting;
+  const changed = changedTopics(setting, change?.from ?? current, change?.to ?? current);
   return (
     <Panel
       title="What each webhook is sent"
-      about={`The version counts for all webhooks of the shop: each is sent ${servedVersion}. Deliveries that waited when it was changed keep the version of before.`}
+      about={`The version counts for all webhooks of the shop: each is sent ${current}. Deliveries that waited when it was changed keep the version of before.`}
     >
       <Loaded query={query} rows={3}>
-        {({ webhooks }) =>
+        {({ subscriptions: webhooks }) =>
           webhooks.length === 0 ? (
             <Text size="sm" c="dimmed">
               Your shop has no webhook. <Link to="/webhooks">Add one</Link> to be sent events.
@@ -64,9 +61,9 @@ export function SentVersions({
               <DataTable
                 caption="Webhooks and their versions"
                 rows={sorted(webhooks, changed)}
-                rowKey={({ id }) => id}
+                rowKey={({ id }) => String(id)}
                 columns={[
-                  ...columnsOf(servedVersion),
+                  ...columnsOf(current),
                   ...(change ? [effectOf(change, changed)] : []),
                   ...(change && mayTest ? [testIn(change.to, tests)] : []),
                 ]}
@@ -93,22 +90,22 @@ function concernedText({ from, to, isMade }: VersionChange): string {
 }
 
 /** Those that change first. */
-function sorted(webhooks: readonly Webhook[], changed: ReadonlySet<string>): Webhook[] {
+function sorted(webhooks: readonly Subscription[], changed: ReadonlySet<string>): Subscription[] {
   return webhooks.toSorted((a, b) => Number(changed.has(b.topic)) - Number(changed.has(a.topic)));
 }
 
-function columnsOf(served: string): readonly Column<Webhook>[] {
+function columnsOf(served: string): readonly Column<Subscription>[] {
   return [
     {
       title: 'Webhook',
       roomy: true,
-      cell: ({ id, description, trigger, url, status }) => (
+      cell: ({ id, description, trigger, url, ...webhook }) => (
         <>
           <Group gap={6}>
-            <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
+            <Link to="/webhooks/$webhookId" params={{ webhookId: String(id) }}>
               {description || <EventName name={trigger} />}
             </Link>
-            {status !== 'active' && <Status state={status} />}
+            {!isActive(webhook) && <Status state="inactive" />}
           </Group>
           <SecondLine>
             {description && `${trigger} to `}
@@ -122,7 +119,7 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
   ];
 }
 
-function testIn(version: string, tests: VersionTests): Column<Webhook> {
+function testIn(version: string, tests: VersionTests): Column<Subscription> {
   return {
     title: `Test in ${version}`,
     roomy: true,
@@ -133,7 +130,7 @@ function testIn(version: string, tests: VersionTests): Column<Webhook> {
 function effectOf(
   { from, to, isMade }: VersionChange,
   changed: ReadonlySet<string>,
-): Column<Webhook> {
+): Column<Subscription> {
   const [changes, stays] = isMade ? ['Changed', 'Stayed the same'] : ['Changes', 'Stays the same'];
   const since = isMade ? { since: from } : {};
   return {

@@ -1,19 +1,21 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { Replay } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import {
+  type Replay,
+  ReplayStateSchema,
+  WebhooksService,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { pagesEvery } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { More } from '../../parts/more.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
-import { filterId } from '../../search.ts';
-import { numberText } from '../../words.ts';
+import { Time } from '../../parts/time/time.tsx';
+import { bigFilterId } from '../../search.ts';
+import { numberText, wordOf } from '../../words.ts';
 import { WebhooksNav } from '../webhooks/nav.tsx';
 import { kindText, useWhatText } from './what.ts';
 
@@ -24,11 +26,11 @@ export function ReplaysPage() {
   const { listReplays } = WebhooksService.method;
   const pages = useInfiniteQuery(
     listReplays,
-    { webhookId: filterId(webhook), pageSize: 50, cursor: '' },
+    { subscriptionId: bigFilterId(webhook), pageSize: 50, cursor: '' },
     pagesEvery(5_000),
   );
   return (
-    <Needs method={listReplays}>
+    <>
       <PageHead
         title="Replays and backfills"
         about="Jobs that send deliveries again, or stored events for the first time."
@@ -51,7 +53,7 @@ export function ReplaysPage() {
           );
         }}
       </Loaded>
-    </Needs>
+    </>
   );
 }
 
@@ -62,20 +64,23 @@ function Jobs({ replays }: { readonly replays: readonly Replay[] }) {
       caption="Replays and backfills"
       linked
       rows={replays}
-      rowKey={({ id }) => id}
+      rowKey={({ id }) => String(id)}
       columns={[
         {
           title: 'Job',
           cell: (job) => (
             <>
-              <Link to="/replays/$replayId" params={{ replayId: job.id }}>
-                {kindText(job)} {job.id}
+              <Link to="/replays/$replayId" params={{ replayId: String(job.id) }}>
+                {kindText(job)} {String(job.id)}
               </Link>
               <SecondLine>{whatText(job)}</SecondLine>
             </>
           ),
         },
-        { title: 'State', cell: ({ state }) => <Status state={state} /> },
+        {
+          title: 'State',
+          cell: ({ state }) => <Status state={wordOf(ReplayStateSchema, state)} />,
+        },
         {
           title: 'Sent',
           align: 'end',

@@ -1,69 +1,64 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
-import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { ReturnState } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ReturnsService } from '../../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { ActionMenu } from '../../parts/action-menu.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { useSession } from '../../session/session.tsx';
+import { type Checked, isUndecided, REFUSED_ID } from './check.ts';
 
-const ReportFraud = lazyPart(async () => (await import('./report-fraud.tsx')).ReportFraud);
-const AddNote = lazyPart(async () => (await import('./review-dialogs.tsx')).AddNote);
-const Cancel = lazyPart(async () => (await import('./review-dialogs.tsx')).Cancel);
-const Flag = lazyPart(async () => (await import('./review-dialogs.tsx')).Flag);
-const Unflag = lazyPart(async () => (await import('./review-dialogs.tsx')).Unflag);
-const Process = lazyPart(async () => (await import('./process.tsx')).Process);
-
-/** The dialogs by the name of the action in `possible`. */
+const dialog = (name: keyof typeof import('./dialogs.tsx')) =>
+  lazyPart(async () => (await import('./dialogs.tsx'))[name]);
 const DIALOGS = {
-  process: Process,
-  add_note: AddNote,
-  flag: Flag,
-  unflag: Unflag,
-  cancel: Cancel,
-  report_fraud: ReportFraud,
+  Process: lazyPart(async () => (await import('./process.tsx')).Process),
+  AddNote: dialog('AddNote'),
+  Flag: dialog('Flag'),
+  Unflag: dialog('Unflag'),
+  Cancel: dialog('Cancel'),
+  ReportFraud: dialog('ReportFraud'),
 };
 
-const OTHERS = [
-  ['add_note', 'Add a note'],
-  ['flag', 'Put into review'],
-  ['report_fraud', 'Report fraud'],
-] as const;
-
-/** The element that says why the return cannot be processed. */
-export const REFUSED_ID = 'processing-refused';
-
 /** What the user's role and the state of the return allow now. */
-export function ReturnActions({ about }: { readonly about: Return }) {
-  const [dialog, setDialog] = useState<keyof typeof DIALOGS>();
-  const may = (action: string) => about.possible.includes(action);
-  const others = OTHERS.filter(([action]) => may(action));
-  const Dialog = dialog && DIALOGS[dialog];
+export function ReturnActions({ about, check }: Checked) {
+  const { can, canCall } = useSession();
+  const [opened, setDialog] = useState<keyof typeof DIALOGS>();
+  const Dialog = opened && DIALOGS[opened];
+  const { processReturn, flagReturn, unflagReturn, cancelReturn, addNote } = ReturnsService.method;
+  const isOpen = about.state === ReturnState.OPEN && !about.processing;
+  const others = [
+    can(addNote) && (['AddNote', 'Add a note'] as const),
+    can(flagReturn) && isOpen && (['Flag', 'Put into review'] as const),
+    canCall('FraudService/CreateReport') && (['ReportFraud', 'Report fraud'] as const),
+  ].filter((one) => one !== false);
+  const isInReview = about.state === ReturnState.REVIEW;
+  // Its dialog says why it is refused, so the action is offered all the same.
+  const mayCancel = can(cancelReturn) && (isOpen || isInReview);
   return (
     <>
-      {may('unflag') && (
-        <Button variant={may('process') ? 'default' : 'filled'} onClick={() => setDialog('unflag')}>
-          End the review
-        </Button>
+      {can(unflagReturn) && isInReview && (
+        <Button onClick={() => setDialog('Unflag')}>End the review</Button>
       )}
-      {(may('process') || about.processingRefused !== '') && (
+      {can(processReturn) && isUndecided(about) && (
         <Button
-          disabled={about.processingRefused !== ''}
-          aria-describedby={about.processingRefused === '' ? undefined : REFUSED_ID}
-          onClick={() => setDialog('process')}
+          disabled={!isOpen || check.processingRefused !== ''}
+          aria-describedby={isOpen && check.processingRefused === '' ? undefined : REFUSED_ID}
+          onClick={() => setDialog('Process')}
         >
           Process
         </Button>
       )}
-      {(others.length > 0 || may('cancel')) && (
+      {(others.length > 0 || mayCancel) && (
         <ActionMenu
           label="More"
           name="More actions"
           actions={[
             ...others.map(([key, title]) => ({ key, title, run: () => setDialog(key) })),
-            ...(may('cancel')
+            ...(mayCancel
               ? [
                   {
-                    key: 'cancel',
-                    title: 'Cancel the return',
-                    run: () => setDialog('cancel'),
+                    key: 'Cancel',
+                    title: isInReview ? 'Decline the return' : 'Cancel the return',
+                    run: () => setDialog('Cancel'),
                     danger: true,
                     section: '',
                   },
@@ -72,13 +67,7 @@ export function ReturnActions({ about }: { readonly about: Return }) {
           ]}
         />
       )}
-      {Dialog && (
-        <Dialog
-          about={about}
-          returnId={about.summary?.id ?? '0'}
-          onClose={() => setDialog(undefined)}
-        />
-      )}
+      {Dialog && <Dialog about={about} check={check} onClose={() => setDialog(undefined)} />}
     </>
   );
 }

@@ -1,7 +1,8 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { DestinationsService } from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+import { DestinationsService } from '../../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { MARKS } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { inWords } from '../../words.ts';
 
@@ -14,11 +15,6 @@ const STATES = [
   ['closed', 'Closed'],
   ['cancelled', 'Cancelled'],
   ['expired', 'Expired'],
-] as const;
-
-const MARKS = [
-  ['flagged', 'Flagged for review'],
-  ['fraud', 'Reported as fraud'],
 ] as const;
 
 const LABELS = [
@@ -70,7 +66,7 @@ export function ReturnFilters() {
         <SelectFilter
           label="Destination"
           all="All destinations"
-          options={(data?.destinations ?? []).map(({ id, name }) => [id, name])}
+          options={(data?.destinations ?? []).map(({ id, name }) => [String(id), name])}
           {...filter('destination')}
         />
       )}

@@ -1,30 +1,26 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
-import {
-  type FraudReport,
-  ReturnsService,
-  type ShopperReturns,
-} from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { FraudService, type Report } from '../../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import type { Return } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ReturnsService } from '../../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { count, inWords } from '../../words.ts';
 
 /** Who reported the return as fraud and why, and the numbers of the shopper's returns, which help to decide. */
 export function FraudPanel({ about }: { readonly about: Return }) {
-  const query = useQuery(ReturnsService.method.getFraudReport, {
-    returnId: about.summary?.id ?? '0',
-  });
+  const query = useQuery(FraudService.method.getReport, { returnId: about.id });
+  const email = about.customer?.email;
   return (
     <Panel title="Fraud">
       <Loaded query={query} rows={2}>
-        {({ report, shopper }) => (
+        {({ report }) => (
           <Stack gap="sm">
-            {report ? <Report report={report} /> : <NoReport />}
-            {shopper && <Shopper of={shopper} />}
+            {report ? <ReportFacts report={report} /> : <NoReport />}
+            {email && <Shopper email={email} />}
           </Stack>
         )}
       </Loaded>
@@ -32,8 +28,8 @@ export function FraudPanel({ about }: { readonly about: Return }) {
   );
 }
 
-function Report({ report }: { readonly report: FraudReport }) {
-  const { category, comment, reportedBy, createdAt } = report;
+function ReportFacts({ report }: { readonly report: Report }) {
+  const { category = '', comment, reportedBy, createdAt } = report;
   return (
     <Facts
       rows={[
@@ -54,13 +50,23 @@ function NoReport() {
   );
 }
 
-function Shopper({ of: { email, returns, fraudReported } }: { readonly of: ShopperReturns }) {
+function Shopper({ email: query }: { readonly email: string }) {
+  const { searchReturns } = ReturnsService.method;
+  const all = useQuery(searchReturns, { query, pageSize: 1 });
+  const reported = useQuery(searchReturns, { query, pageSize: 1, fraudReportedOnly: true });
   return (
-    <Text size="sm">
-      <Link to="/returns" search={{ q: email }}>
-        {count(returns, 'return')} of this shopper
-      </Link>
-      {fraudReported === 0 ? ', none reported as fraud' : `, ${fraudReported} reported as fraud`}
-    </Text>
+    <Loaded query={all} rows={1}>
+      {({ total }) => (
+        <Text size="sm">
+          <Link to="/returns" search={{ q: query }}>
+            {count(total, 'return')} of this shopper
+          </Link>
+          {reported.data &&
+            (reported.data.total === 0
+              ? ', none reported as fraud'
+              : `, ${reported.data.total} reported as fraud`)}
+        </Text>
+      )}
+    </Loaded>
   );
 }

@@ -1,28 +1,26 @@
 import { Stack, Text } from '@mantine/core';
-import type { ReturnLabel } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { LabelStatusSchema, type Return } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Time } from '../../parts/time.tsx';
-import { inWords, moneyText } from '../../words.ts';
+import { Time } from '../../parts/time/time.tsx';
+import { inWords, moneyText, wordOf } from '../../words.ts';
 
-export function LabelsPanel(o: {
-  readonly labels: readonly ReturnLabel[];
-  readonly currency: string;
-}) {
+/** The labels, newest first. */
+export function LabelsPanel({ about: { labels, currency } }: { readonly about: Return }) {
   return (
     <Panel title="Shipping labels">
-      {o.labels.length === 0 ? (
+      {labels.length === 0 ? (
         <Text size="sm" c="dimmed">
           There is no label yet.
         </Text>
       ) : (
         <Stack gap="md">
-          {o.labels.map((label) => (
+          {labels.toReversed().map((label) => (
             <Facts
-              key={label.id}
+              key={String(label.id)}
               rows={[
-                ['Parcel', inWords(label.status)],
+                ['Parcel', inWords(wordOf(LabelStatusSchema, label.status))],
                 ['Carrier', label.carrier],
                 ['Tracking number', label.trackingNumber],
                 [
@@ -33,7 +31,7 @@ export function LabelsPanel(o: {
                     </OutsideLink>
                   ),
                 ],
-                ['Cost', label.rate !== '' && moneyText(label.rate, o.currency)],
+                ['Cost', label.rate !== '' && moneyText(label.rate, currency)],
                 ['Bought', <Time key="bought" at={label.createdAt} />],
                 ['Last news', <Time key="news" at={label.updatedAt} />],
               ]}

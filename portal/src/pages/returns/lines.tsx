@@ -1,28 +1,35 @@
 import { Button, Divider, Group, Stack, Text } from '@mantine/core';
 import { Fragment, useState } from 'react';
-import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import {
+  DispositionOutcomeSchema,
+  type LineItem,
+  LineOutcomeSchema,
+  type Return,
+} from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { type Moment, Time } from '../../parts/time.tsx';
-import { count, inWords } from '../../words.ts';
-import { AmountText, isUnpaid, isZero } from './amount-text.tsx';
+import { type Moment, Time } from '../../parts/time/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { count, inWords, wordOf } from '../../words.ts';
+import { AmountText, isUnpaid, isZero, lineAmount } from './amount-text.tsx';
+import type { Checked } from './check.ts';
 
 const GradeItems = lazyPart(async () => (await import('./inspect.tsx')).GradeItems);
 const RecordDispositions = lazyPart(async () => (await import('./inspect.tsx')).RecordDispositions);
 
 /** The line items with their amounts, gradings and dispositions, and what the shopper gets instead. */
-export function LinesPanel({ about }: { readonly about: Return }) {
-  const mayInspect = about.possible.includes('inspect');
+export function LinesPanel({ about, check }: Checked) {
+  const mayInspect = useSession().canCall('DispositionsService/GradeItems');
   return (
-    <Panel title="Items" actions={mayInspect && <InspectButtons about={about} />}>
+    <Panel title="Items" actions={mayInspect && <InspectButtons {...{ about, check }} />}>
       <Stack gap="md">
         {mayInspect && <Meanings of={['Grade', 'Disposition']} />}
-        {about.lines.map((line, index) => (
-          <Fragment key={line.id}>
+        {about.lineItems.map((line, index) => (
+          <Fragment key={String(line.lineItemId)}>
             {index > 0 && <Divider />}
             <Line line={line} about={about} />
           </Fragment>
@@ -36,7 +43,7 @@ export function LinesPanel({ about }: { readonly about: Return }) {
 const INSPECTIONS = { grade: GradeItems, dispose: RecordDispositions };
 
 /** Records what the warehouse found, and what becomes of the goods. */
-function InspectButtons({ about }: { readonly about: Return }) {
+function InspectButtons({ about, check }: Checked) {
   const [dialog, setDialog] = useState<keyof typeof INSPECTIONS>();
   const Dialog = dialog && INSPECTIONS[dialog];
   const close = () => setDialog(undefined);
@@ -48,17 +55,18 @@ function InspectButtons({ about }: { readonly about: Return }) {
       <Button size="xs" variant="default" onClick={() => setDialog('dispose')}>
         Set dispositions
       </Button>
-      {Dialog && <Dialog about={about} returnId={about.summary?.id ?? '0'} onClose={close} />}
+      {Dialog && <Dialog {...{ about, check }} onClose={close} />}
     </Group>
   );
 }
 
 interface LineProps {
-  readonly line: ReturnLine;
+  readonly line: LineItem;
   readonly about: Return;
 }
 
 function Line({ line, about }: LineProps) {
+  const shipping = lineAmount(line, 'refundShipping');
   return (
     <div>
       <Group justify="space-between" align="flex-start" wrap="nowrap" mb="xs">
@@ -71,26 +79,27 @@ function Line({ line, about }: LineProps) {
           </Text>
         </div>
         <Text size="sm" ta="right" component="div">
-          <AmountText amount={line.price} of={about} />
+          <AmountText amount={lineAmount(line, 'price')} of={about} />
         </Text>
       </Group>
       <Facts
         rows={[
           ['Reason', [line.parentReason, line.reason].filter((text) => text !== '').join(': ')],
-          ['The shopper gets', inWords(line.outcome)],
-          ['Discount', <AmountText key="discount" amount={line.discount} of={about} minus />],
-          ['Tax', <AmountText key="tax" amount={line.tax} of={about} />],
+          ['The shopper gets', inWords(wordOf(LineOutcomeSchema, line.outcome))],
+          [
+            'Discount',
+            <AmountText key="discount" amount={lineAmount(line, 'discount')} of={about} minus />,
+          ],
+          ['Tax', <AmountText key="tax" amount={lineAmount(line, 'tax')} of={about} />],
           [
             'Shipping',
-            !isZero(line.refundShipping) && (
-              <AmountText key="shipping" amount={line.refundShipping} of={about} />
-            ),
+            !isZero(shipping) && <AmountText key="shipping" amount={shipping} of={about} />,
           ],
           [
             isUnpaid(about) ? 'Would have been refunded' : 'Refund',
-            <AmountText key="refund" amount={line.refund} of={about} />,
+            <AmountText key="refund" amount={lineAmount(line, 'refund')} of={about} />,
           ],
-          ['Arrived', line.returnedAt && <Time key="arrived" at={line.returnedAt} />],
+          ['Arrived', line.returnedAt && <Arrived key="arrived" line={line} />],
           ['Grading', line.condition && <Grading key="grading" line={line} />],
           ['Disposition', line.disposition && <Disposition key="disposition" line={line} />],
           [
@@ -103,7 +112,9 @@ function Line({ line, about }: LineProps) {
           ],
           [
             'Uploads',
-            line.uploads.length > 0 && <Links key="uploads" urls={line.uploads} word="upload" />,
+            line.uploads.length > 0 && (
+              <Links key="uploads" urls={line.uploads.map(({ url }) => url)} word="upload" />
+            ),
           ],
         ]}
       />
@@ -111,9 +122,22 @@ function Line({ line, about }: LineProps) {
   );
 }
 
-function Grading({ line: { condition } }: { readonly line: ReturnLine }) {
+function Arrived({ line }: { readonly line: LineItem }) {
+  const { quantity, arrivedQuantity: arrived, damagedQuantity: damaged, returnedAt } = line;
+  return (
+    <>
+      {arrived || quantity} of {count(quantity, 'unit')}
+      {damaged > 0 && `, ${damaged} damaged`}
+      <SecondLine>
+        <Time at={returnedAt} />
+      </SecondLine>
+    </>
+  );
+}
+
+function Grading({ line: { condition } }: { readonly line: LineItem }) {
   if (!condition) return null;
-  const { title, description, note, returnProcessor, inspectedAt, images } = condition;
+  const { title, description, note = '', returnProcessor, inspectedAt, images } = condition;
   return (
     <>
       {title}
@@ -125,22 +149,26 @@ function Grading({ line: { condition } }: { readonly line: ReturnLine }) {
   );
 }
 
-function Disposition({ line: { disposition } }: { readonly line: ReturnLine }) {
+function Disposition({ line: { disposition } }: { readonly line: LineItem }) {
   if (!disposition) return null;
-  const { outcome, note, returnProcessor, inspectedAt } = disposition;
+  const { outcome, quantity, note = '', returnProcessor, inspectedAt } = disposition;
   return (
     <>
-      {inWords(outcome)}
+      {inWords(wordOf(DispositionOutcomeSchema, outcome))}
+      {quantity !== undefined && `, ${count(quantity, 'unit')}`}
       {note !== '' && `: ${note}`}
       <Inspection inspector={returnProcessor} at={inspectedAt} />
     </>
   );
 }
 
-function Inspection(o: { readonly inspector: string; readonly at: Moment | undefined }) {
+function Inspection(o: {
+  readonly inspector: string | undefined;
+  readonly at: Moment | undefined;
+}) {
   return (
     <SecondLine>
-      {o.inspector !== '' && `${o.inspector}, `}inspected <Time at={o.at} />
+      {o.inspector && `${o.inspector}, `}inspected <Time at={o.at} />
     </SecondLine>
   );
 }
@@ -164,9 +192,8 @@ function Exchanges({ about }: { readonly about: Return }) {
       <Text fw={600} mb="xs">
         The shopper gets {count(about.exchanges.length, 'item')} instead
       </Text>
-      {about.exchanges.map(({ title, sku, total, outOfStock }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: exchange items have no id here, and their order never changes.
-        <Group key={index} justify="space-between" wrap="nowrap" align="flex-start">
+      {about.exchanges.map(({ exchangeId, title, sku, total, outOfStock }) => (
+        <Group key={String(exchangeId)} justify="space-between" wrap="nowrap" align="flex-start">
           <Text size="sm">
             {title} {sku !== '' && `(${sku})`} {outOfStock && '– out of stock'}
           </Text>

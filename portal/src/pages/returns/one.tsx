@@ -1,118 +1,141 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Anchor, Group, Stack, Text } from '@mantine/core';
+import { Alert, Group, Stack, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { Return, ReturnComment } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
-import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import {
+  type Return,
+  ReturnState,
+  ReturnStateSchema,
+} from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ReturnsService } from '../../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
-import { Facts } from '../../parts/facts.tsx';
-import { Fold } from '../../parts/fold.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
-import { LongText } from '../../parts/long-text.tsx';
-import { Meanings } from '../../parts/meanings.tsx';
-import { Needs } from '../../parts/needs.tsx';
-import { OutsideLink } from '../../parts/outside-link.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
-import { Panel } from '../../parts/panel.tsx';
-import { Loaded } from '../../parts/states.tsx';
+import { type Loadable, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
-import { inWords } from '../../words.ts';
-import { REFUSED_ID, ReturnActions } from './actions.tsx';
-import { Amounts } from './amounts.tsx';
-import { byText } from './by-text.ts';
-import { FraudPanel } from './fraud.tsx';
-import { LabelsPanel } from './labels.tsx';
-import { LinesPanel } from './lines.tsx';
+import { wordOf } from '../../words.ts';
+import { type Checked, checkOf, isUndecided, REFUSED_ID, type ReturnCheck } from './check.ts';
 import styles from './one.module.css';
-import { Result } from './result.tsx';
 
-const Cancelled = lazyPart(async () => (await import('./cancelled.tsx')).Cancelled, 2);
-const SinceFlagged = lazyPart(async () => (await import('./since-flagged.tsx')).SinceFlagged, 1);
+const ReturnActions = lazyPart(async () => (await import('./actions.tsx')).ReturnActions, 1);
+const AboutPanel = lazyPart(async () => (await import('./about.tsx')).AboutPanel, 6);
+const Amounts = lazyPart(async () => (await import('./amounts.tsx')).Amounts, 6);
+const ArrivalsPanel = lazyPart(async () => (await import('./arrivals.tsx')).ArrivalsPanel, 2);
+const notice = (name: keyof typeof import('./state-notices.tsx'), rows = 1) =>
+  lazyPart(async () => (await import('./state-notices.tsx'))[name], rows);
+const Cancelled = notice('Cancelled', 2);
+const ReviewComment = notice('ReviewComment');
+const SinceFlagged = notice('SinceFlagged');
+const Result = notice('Result');
+const FraudPanel = lazyPart(async () => (await import('./fraud.tsx')).FraudPanel, 3);
+const LinesPanel = lazyPart(async () => (await import('./lines.tsx')).LinesPanel, 8);
+const LabelsPanel = lazyPart(async () => (await import('./labels.tsx')).LabelsPanel, 2);
 const Timeline = lazyPart(async () => (await import('./timeline.tsx')).Timeline, 6);
 
 const route = getRouteApi('/returns/$returnId');
 
 const BACK = (
-  <Anchor component={Link} to="/returns" size="sm">
-    ← All returns
-  </Anchor>
+  <Text size="sm">
+    <Link to="/returns">← All returns</Link>
+  </Text>
 );
 
 export function ReturnPage() {
   const { returnId } = route.useParams();
-  const { getReturn } = ReturnsService.method;
+  const { findReturn } = ReturnsService.method;
+  const value = BigInt(idOr0(returnId));
   const query = useQuery(
-    getReturn,
-    { returnId: idOr0(returnId) },
+    findReturn,
+    { selector: { case: 'returnId', value } },
     {
-      refetchInterval: ({ state }) => (state.data?.return?.summary?.processing ? 2_000 : 30_000),
+      refetchInterval: ({ state }) => (state.data?.return?.processing ? 2_000 : 30_000),
     },
   );
+  const check = useReturnCheck(value, query.data?.return);
+  const title = `Return ${returnId}`;
   return (
-    <Needs method={getReturn}>
-      <Loaded query={query} title={`Return ${returnId}`} back={BACK}>
-        {(found) => found.return && <Content about={found.return} />}
-      </Loaded>
-    </Needs>
+    <Loaded query={query} title={title} back={BACK}>
+      {({ return: about }) =>
+        about && (
+          <Loaded query={check} title={title} back={BACK}>
+            {(found) => <Content about={about} check={found} />}
+          </Loaded>
+        )
+      }
+    </Loaded>
   );
 }
 
-function Content({ about }: { readonly about: Return }) {
-  const { can } = useSession();
-  const { summary } = about;
-  if (!summary) return null;
+/**
+ * What processing and cancelling would do. A return that has ended, and a user who may do neither, need no check. The
+ * page stays the same then, with an open dialog and what was typed into it.
+ */
+function useReturnCheck(returnId: bigint, about: Return | undefined): Loadable<ReturnCheck> {
+  const { checkReturn } = ReturnsService.method;
+  const enabled = useSession().can(checkReturn) && (!about || isUndecided(about));
+  const query = useQuery(checkReturn, { returnId }, { enabled, refetchInterval: 30_000 });
+  const { data, error, isPending, refetch } = query;
+  if (!enabled) return { data: checkOf(undefined), error: null, isPending: false, refetch };
+  return { data: data && checkOf(data), error, isPending, refetch };
+}
+
+function Content({ about, check }: Checked) {
+  const { canCall } = useSession();
   return (
     <>
       {BACK}
       <PageHead
-        title={`Return of ${summary.orderName}`}
+        title={`Return of ${about.order?.name ?? ''}`}
         about={
           <Group gap="xs">
-            <Status state={summary.state} />
-            {summary.processing && <Status state="running" />}
+            <Status state={wordOf(ReturnStateSchema, about.state)} />
+            {about.processing && <Status state="running" />}
             <Text span size="sm">
-              Return {summary.id}, submitted <Time at={summary.createdAt} />
+              Return {String(about.id)}, submitted <Time at={about.createdAt} />
             </Text>
           </Group>
         }
-        actions={<ReturnActions about={about} />}
+        actions={<ReturnActions about={about} check={check} />}
       />
-      <Notices about={about} />
+      <Notices about={about} check={check} />
       <div className={styles.columns}>
         <Stack gap="md">
-          <LinesPanel about={about} />
-          <Amounts about={about} />
-          <LabelsPanel labels={about.labels} currency={about.currency} />
+          <LinesPanel about={about} check={check} />
+          {hasArrived(about) && canCall('ReturnsService/ListArrivals') && (
+            <ArrivalsPanel about={about} />
+          )}
+          <Amounts about={about} check={check} />
+          <LabelsPanel about={about} />
         </Stack>
         <Stack gap="md">
-          <Panel title="About this return">
-            <Meanings of={['Outcome']} />
-            <Facts rows={factsOf(about)} />
-            <Fold title="Details for support">
-              <Facts rows={supportFactsOf(about)} />
-            </Fold>
-          </Panel>
-          {can(ReturnsService.method.getFraudReport) && <FraudPanel about={about} />}
-          {can(ReturnsService.method.listTimeline) && <Timeline about={about} />}
+          <AboutPanel about={about} />
+          {canCall('FraudService/GetReport') && <FraudPanel about={about} />}
+          <Timeline about={about} />
         </Stack>
       </div>
     </>
   );
 }
 
+function hasArrived({ lineItems, unexpectedQuantity }: Return): boolean {
+  return unexpectedQuantity > 0 || lineItems.some(({ arrivedQuantity }) => arrivedQuantity > 0);
+}
+
+/** Whether processing has ended, or has made something. */
+function hasResult({ state, exchangeOrders, giftCardOrder, refunds }: Return): boolean {
+  return state === ReturnState.CLOSED || Boolean(giftCardOrder ?? exchangeOrders[0] ?? refunds[0]);
+}
+
 /** What needs the reader's attention. */
-function Notices({ about }: { readonly about: Return }) {
-  const { can } = useSession();
-  const { state = '', flagReasons = [], processing } = about.summary ?? {};
+function Notices({ about, check }: Checked) {
+  const { state, flagReasons, processing } = about;
   return (
     <Stack gap="sm" mb="md">
-      <Result about={about} />
-      {state === 'cancelled' && can(ReturnsService.method.listTimeline) && (
-        <Cancelled about={about} />
-      )}
-      {state === 'review' && (
+      {hasResult(about) && <Result about={about} />}
+      {state === ReturnState.CANCELLED && <Cancelled about={about} />}
+      {state === ReturnState.REVIEW && (
         <Alert color="yellow" title="Somebody must review this return">
           {/* Describes the disabled button. What happened since then would be too long for that. */}
           <div id={REFUSED_ID}>
@@ -120,9 +143,9 @@ function Notices({ about }: { readonly about: Return }) {
             {flagReasons.length > 0 && (
               <Bullets items={flagReasons.map((reason) => [reason, reason])} />
             )}
-            {about.reviewComment && <ReviewComment comment={about.reviewComment} />}
+            <ReviewComment about={about} />
           </div>
-          {can(ReturnsService.method.listTimeline) && <SinceFlagged about={about} />}
+          <SinceFlagged about={about} />
         </Alert>
       )}
       {processing ? (
@@ -130,53 +153,13 @@ function Notices({ about }: { readonly about: Return }) {
           This return is being processed or cancelled. The page shows the result when it is there.
         </Alert>
       ) : (
-        state === 'open' &&
-        about.processingRefused !== '' && (
+        state === ReturnState.OPEN &&
+        check.processingRefused !== '' && (
           <Alert id={REFUSED_ID} color="yellow" role="status" title="It cannot be processed now">
-            {about.processingRefused}
+            {check.processingRefused}
           </Alert>
         )
       )}
     </Stack>
   );
-}
-
-/** What somebody wrote when they put the return into review. */
-function ReviewComment({ comment }: { readonly comment: ReturnComment }) {
-  return (
-    <Text size="sm" mt="xs" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
-      Comment of {byText(comment.by)}, <Time at={comment.at} />: {comment.text}
-    </Text>
-  );
-}
-
-function factsOf(about: Return) {
-  const { summary } = about;
-  return [
-    ['Shopper', summary?.customerName],
-    ['E-mail', summary?.customerEmail && <LongText key="email" text={summary.customerEmail} />],
-    ['Outcome', inWords(summary?.outcome ?? '')],
-    ['Travels by', inWords(about.returnMethod)],
-    ['Destination', about.destinationName],
-    ['Parcel reference', about.packageReference],
-    ['Changed', <Time key="changed" at={summary?.updatedAt} />],
-    ['Archived', about.archivedAt && <Time key="archived" at={about.archivedAt} />],
-    [
-      'Status page',
-      about.statusPageUrl !== '' && (
-        <OutsideLink key="page" url={about.statusPageUrl}>
-          Open the shopper's page
-        </OutsideLink>
-      ),
-    ],
-  ] as const;
-}
-
-function supportFactsOf({ summary, providerOrderId, revision, lines }: Return) {
-  return [
-    ['Type', inWords(summary?.type ?? '')],
-    ['Order id', providerOrderId === '0' ? undefined : providerOrderId],
-    ['Revision', revision],
-    ...lines.map(({ id, title }) => [`Line item ${id}`, title] as const),
-  ] as const;
 }

@@ -5,7 +5,13 @@ import {
   AuditService,
   type ListAuditChoicesResponse,
 } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
-import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import {
+  DateFilter,
+  FilterBar,
+  SelectFilter,
+  TextFilter,
+  useFilters,
+} from '../../parts/filters.tsx';
 import { EmptyState } from '../../parts/states.tsx';
 import { inWords } from '../../words.ts';
 
@@ -26,19 +32,12 @@ const TITLES = {
 
 /** The filters of the log. Each is a part of the address. */
 export function AuditFilters() {
-  const search = route.useSearch();
-  const navigate = route.useNavigate();
   const { actors, actions } = useOptions();
-  const isFiltered = Object.keys(search).length > 0;
-  const filter = (name: Name) => ({
-    label: TITLES[name],
-    value: search[name],
-    onChange: (value: string) =>
-      void navigate({ search: { ...search, [name]: value }, replace: true }),
-  });
+  const { filter: of, onClear } = useFilters();
+  const filter = (name: Name) => ({ label: TITLES[name], ...of(name) });
   return (
     <FilterBar
-      onClear={isFiltered && (() => void navigate({ search: {} }))}
+      onClear={onClear}
       help="The search finds a whole order name such as #1001, or a part of the name or e-mail address of a person, of the name of an API key, of an id, of an IP address, of what was done, or of a value that was changed."
     >
       <TextFilter placeholder="order, name, e-mail, id or value" width={260} {...filter('q')} />
@@ -54,8 +53,8 @@ export function AuditFilters() {
 /** Says which filters there are, each with a button that removes it. */
 export function NoEntries() {
   const search = route.useSearch();
-  const navigate = route.useNavigate();
   const { actors, actions } = useOptions();
+  const { filter } = useFilters();
   const set = NAMES.filter((name) => search[name] !== undefined);
   const textOf = (name: Name) => {
     const value = search[name] ?? '';
@@ -83,7 +82,7 @@ export function NoEntries() {
               mih={30}
               // A name and an address may be wider than a phone.
               styles={{ label: { whiteSpace: 'normal' } }}
-              onClick={() => void navigate({ search: { ...search, [name]: '' }, replace: true })}
+              onClick={() => filter(name).onChange('')}
             >
               Remove “{TITLES[name]}: {textOf(name)}”
             </Button>

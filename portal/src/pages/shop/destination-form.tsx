@@ -4,11 +4,12 @@ import { useState } from 'react';
 import {
   type Destination,
   DestinationsService,
-} from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+  DestinationType,
+} from '../../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { FormModal } from '../../parts/form-modal.tsx';
-import { tooLong } from '../../parts/too-long.ts';
+import { FormModal } from '../../parts/dialog/form-modal.tsx';
+import { tooLong } from '../../parts/text/too-long.ts';
 
 const ADDRESS = [
   ['name', 'Recipient', 'name'],
@@ -39,7 +40,7 @@ export function DestinationForm(o: {
   useQuery(listDestinations, {}, { refetchInterval: 5_000 });
   const [opened] = useState(() => contentOf(o.of));
   const [name, setName] = useState(opened.name);
-  const [type, setType] = useState(opened.type);
+  const [type, setType] = useState<DestinationType>(opened.type);
   const [enabled, setEnabled] = useState(opened.enabled);
   const [address, setAddress] = useState(opened.address);
   const create = useWrite(createDestination, {
@@ -83,12 +84,13 @@ export function DestinationForm(o: {
         />
         <NativeSelect
           label="Kind"
-          value={type}
-          onChange={({ currentTarget }) => setType(currentTarget.value)}
+          value={String(type)}
+          // The options are values of the enum.
+          onChange={({ currentTarget }) => setType(Number(currentTarget.value) as DestinationType)}
           error={fieldError(error, 'type')}
           data={[
-            { value: 'warehouse', label: 'Warehouse' },
-            { value: 'donate', label: 'Donation centre' },
+            { value: String(DestinationType.WAREHOUSE), label: 'Warehouse' },
+            { value: String(DestinationType.DONATE), label: 'Donation centre' },
           ]}
         />
       </SimpleGrid>
@@ -126,7 +128,7 @@ function AddressFields(o: {
 type Content = ReturnType<typeof contentOf>;
 
 function contentOf(of: Destination | undefined) {
-  const { name = '', type = 'warehouse', enabled = true } = of ?? {};
+  const { name = '', type = DestinationType.WAREHOUSE, enabled = true } = of ?? {};
   return { name, type, enabled, address: textsOf(of) };
 }
 

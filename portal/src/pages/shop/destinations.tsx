@@ -4,19 +4,18 @@ import { getRouteApi } from '@tanstack/react-router';
 import {
   type Destination,
   DestinationsService,
-} from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+  DestinationType,
+} from '../../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
-import { FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { FilterBar, SelectFilter, TextFilter, useFilters } from '../../parts/filters.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { inWords } from '../../words.ts';
 
 const DestinationForm = lazyPart(
   async () => (await import('./destination-form.tsx')).DestinationForm,
@@ -33,12 +32,12 @@ export function DestinationsPage() {
   const { listDestinations, createDestination } = DestinationsService.method;
   const query = useQuery(listDestinations, {});
   const edit = (id: string) => void navigate({ search: { ...search, edit: id } });
-  const edited = query.data?.destinations.find(({ id }) => id === search.edit);
+  const edited = query.data?.destinations.find(({ id }) => String(id) === search.edit);
   const add = can(createDestination) && (
     <Button onClick={() => edit(NEW)}>Add a destination</Button>
   );
   return (
-    <Needs method={listDestinations}>
+    <>
       <PageHead
         title="Destinations"
         about="Warehouses and donation centres to which returns are shipped."
@@ -58,7 +57,7 @@ export function DestinationsPage() {
       {(edited || search.edit === NEW) && can(createDestination) && (
         <DestinationForm key={search.edit} of={edited} onClose={() => edit('')} />
       )}
-    </Needs>
+    </>
   );
 }
 
@@ -68,14 +67,14 @@ const COLUMNS: readonly Column<Destination>[] = [
     cell: ({ id, name }) => (
       <>
         <FirstLine>{name}</FirstLine>
-        <SecondLine>id {id}</SecondLine>
+        <SecondLine>id {String(id)}</SecondLine>
       </>
     ),
   },
   {
     title: 'Kind',
     short: true,
-    cell: ({ type }) => (type === 'donate' ? 'Donation centre' : inWords(type)),
+    cell: ({ type }) => (type === DestinationType.DONATE ? 'Donation centre' : 'Warehouse'),
   },
   {
     title: 'State',
@@ -85,7 +84,7 @@ const COLUMNS: readonly Column<Destination>[] = [
   { title: 'Address', cell: ({ address }) => addressText(address) || '–' },
   {
     title: 'Provider location',
-    cell: ({ providerLocationId: id }) => (id === '0' ? 'not linked' : id),
+    cell: ({ providerLocationId: id }) => (id === 0n ? 'not linked' : String(id)),
   },
   { title: 'Changed', short: true, cell: ({ updatedAt }) => <Time at={updatedAt} as="day" /> },
 ];
@@ -94,7 +93,7 @@ function editColumn(edit: (id: string) => void): Column<Destination> {
   return {
     title: 'Actions',
     cell: ({ id, name }) => (
-      <RowButton text="Edit" label={`Edit ${name}`} onClick={() => edit(id)} />
+      <RowButton text="Edit" label={`Edit ${name}`} onClick={() => edit(String(id))} />
     ),
   };
 }
@@ -105,18 +104,13 @@ function Places(o: {
 }) {
   const mayEdit = useSession().can(DestinationsService.method.updateDestination);
   const search = route.useSearch();
-  const navigate = route.useNavigate();
-  const filter = (name: keyof typeof search) => ({
-    value: search[name],
-    onChange: (value: string) =>
-      void navigate({ search: { ...search, [name]: value }, replace: true }),
-  });
+  const { filter } = useFilters();
   const text = comparable(search.q ?? '');
   const shown = o.destinations.filter(
     ({ name, type, enabled, address }) =>
       comparable(`${name} ${addressText(address)}`).includes(text) &&
       (search.show === undefined ||
-        search.show === type ||
+        search.show === (type === DestinationType.DONATE ? 'donate' : 'warehouse') ||
         search.show === (enabled ? 'on' : 'off')),
   );
   return (
@@ -143,7 +137,7 @@ function Places(o: {
         <DataTable
           caption="Destinations"
           rows={shown}
-          rowKey={({ id }) => id}
+          rowKey={({ id }) => String(id)}
           columns={mayEdit ? [...COLUMNS, editColumn(o.edit)] : COLUMNS}
         />
       )}

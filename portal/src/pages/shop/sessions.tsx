@@ -1,14 +1,14 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Badge, Button, Group } from '@mantine/core';
 import { type Session, SessionService } from '../../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { leave } from '../../api/network.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
+import { confirm } from '../../parts/dialog/confirm.ts';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { Loaded } from '../../parts/states.tsx';
-import { Time } from '../../parts/time.tsx';
-import { leave } from '../../session/leave.ts';
+import { Time } from '../../parts/time/time.tsx';
 
 /** Where the user is signed in. */
 export function SessionsPage() {

@@ -1,22 +1,22 @@
 import { Button } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import {
+  type Subscription,
+  SubscriptionStatus,
+  WebhooksService,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { ActionMenu } from '../../parts/action-menu.tsx';
-import { confirm } from '../../parts/confirm.ts';
+import { confirm } from '../../parts/dialog/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { useSession } from '../../session/session.tsx';
-import { GIVEN_UP } from '../deliveries/states.ts';
-import { webhookText } from './name.ts';
+import { GIVEN_UP } from '../deliveries/delivery.ts';
+import { isActive, webhookText } from './webhook.ts';
 
-const ReplayDialog = lazyPart(
-  async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
-);
-const BackfillDialog = lazyPart(
-  async () => (await import('../replays/backfill-dialog.tsx')).BackfillDialog,
-);
-const SendTest = lazyPart(async () => (await import('./send-test.tsx')).SendTest);
+const ReplayDialog = lazyPart(async () => (await import('../replays/start.tsx')).ReplayDialog);
+const BackfillDialog = lazyPart(async () => (await import('../replays/start.tsx')).BackfillDialog);
+const SendTest = lazyPart(async () => (await import('./test.tsx')).SendTest);
 const EditWebhook = lazyPart(async () => (await import('./edit.tsx')).EditWebhook);
 
 const DIALOGS = { edit: EditWebhook, test: SendTest, backfill: BackfillDialog, replay: ReplayOne };
@@ -27,23 +27,23 @@ const DIALOGS = { edit: EditWebhook, test: SendTest, backfill: BackfillDialog, r
  * @param o.onTested called with the id of the delivery of a test event.
  */
 export function WebhookActions(o: {
-  readonly webhook: Webhook;
+  readonly webhook: Subscription;
   readonly onTested: (deliveryId: string) => void;
 }) {
   const { webhook, onTested } = o;
   const { can } = useSession();
   const [dialog, setDialog] = useState<keyof typeof DIALOGS>();
-  const { updateWebhook, deleteWebhook, sendTest, startReplay, startBackfill } =
+  const { updateSubscription, deleteSubscription, sendTest, startReplay, startBackfill } =
     WebhooksService.method;
   const status = useStatusSwitch(webhook);
   const remove = useRemove(webhook);
   const open = (name: keyof typeof DIALOGS) => () => setDialog(name);
   const Dialog = dialog && DIALOGS[dialog];
-  const isActive = webhook.status === 'active';
-  if (!can(updateWebhook)) return null;
+  const isOn = isActive(webhook);
+  if (!can(updateSubscription)) return null;
   return (
     <>
-      {can(sendTest) && isActive && (
+      {can(sendTest) && isOn && (
         <Button variant="default" onClick={open('test')}>
           Send a test event
         </Button>
@@ -56,11 +56,11 @@ export function WebhookActions(o: {
           ...(can(startReplay)
             ? [{ key: 'replay', title: 'Send failed deliveries again', run: open('replay') }]
             : []),
-          ...(can(startBackfill) && isActive
+          ...(can(startBackfill) && isOn
             ? [{ key: 'backfill', title: 'Send stored events (backfill)', run: open('backfill') }]
             : []),
-          { key: 'status', title: isActive ? 'Deactivate' : 'Activate', run: status, section: '' },
-          ...(can(deleteWebhook)
+          { key: 'status', title: isOn ? 'Deactivate' : 'Activate', run: status, section: '' },
+          ...(can(deleteSubscription)
             ? [{ key: 'delete', title: 'Delete', run: remove, danger: true }]
             : []),
         ]}
@@ -73,26 +73,26 @@ export function WebhookActions(o: {
 }
 
 interface DialogProps {
-  readonly webhook: Webhook;
+  readonly webhook: Subscription;
   readonly onClose: () => void;
 }
 
 function ReplayOne({ webhook, onClose }: DialogProps) {
-  return <ReplayDialog filter={{ webhookId: webhook.id, states: GIVEN_UP }} onClose={onClose} />;
+  return (
+    <ReplayDialog filter={{ subscriptionId: webhook.id, states: GIVEN_UP }} onClose={onClose} />
+  );
 }
 
 /** Deactivates an active webhook after a question, and activates an inactive one. */
-function useStatusSwitch(webhook: Webhook): () => void {
-  const isActive = webhook.status === 'active';
-  const { run, send } = useWrite(WebhooksService.method.updateWebhook, {
-    done: `${webhookText(webhook, { word: 'Webhook' })} is ${isActive ? 'inactive' : 'active'}.`,
+function useStatusSwitch(webhook: Subscription): () => void {
+  const isOn = isActive(webhook);
+  const { run, send } = useWrite(WebhooksService.method.updateSubscription, {
+    done: `${webhookText(webhook, { word: 'Webhook' })} is ${isOn ? 'inactive' : 'active'}.`,
   });
-  const statusChange = (status: string) => ({
-    webhookId: webhook.id,
-    status,
-  });
-  const [now, next] = isActive ? ['active', 'inactive'] : ['inactive', 'active'];
-  if (!isActive) return () => run(statusChange(next), statusChange(now));
+  const statusChange = (status: SubscriptionStatus) => ({ subscriptionId: webhook.id, status });
+  const { ACTIVE, INACTIVE } = SubscriptionStatus;
+  const [now, next] = isOn ? [ACTIVE, INACTIVE] : [INACTIVE, ACTIVE];
+  if (!isOn) return () => run(statusChange(next), statusChange(now));
   return () =>
     confirm({
       title: 'Deactivate this webhook?',
@@ -102,9 +102,9 @@ function useStatusSwitch(webhook: Webhook): () => void {
     });
 }
 
-function useRemove(webhook: Webhook): () => void {
+function useRemove(webhook: Subscription): () => void {
   const navigate = useNavigate();
-  const { send } = useWrite(WebhooksService.method.deleteWebhook, {
+  const { send } = useWrite(WebhooksService.method.deleteSubscription, {
     done: `${webhookText(webhook, { word: 'Webhook' })} is deleted.`,
     onSuccess: () => void navigate({ to: '/webhooks' }),
   });
@@ -114,6 +114,6 @@ function useRemove(webhook: Webhook): () => void {
       text: `${webhook.description && `${webhook.description}: `}${webhook.url} gets no more events, and deliveries that wait are dropped. The log of past deliveries is kept. This cannot be undone.`,
       action: 'Delete the webhook',
       danger: true,
-      onConfirm: () => send({ webhookId: webhook.id }),
+      onConfirm: () => send({ subscriptionId: webhook.id }),
     });
 }

@@ -1,19 +1,15 @@
-import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import {
-  type CreateWebhookResponse,
+  type CreateSubscriptionResponse,
   WebhooksService,
-} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { fieldError } from '../../api/field-errors.ts';
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
-import { Dialog } from '../../parts/dialog.tsx';
-import { FormModal } from '../../parts/form-modal.tsx';
-import { tooLong } from '../../parts/too-long.ts';
-import { visible } from '../../parts/visible.ts';
-import { EqualToChosen, EqualWebhooks } from './equal.tsx';
-import { PairFields } from './pair-fields.tsx';
+import { Dialog } from '../../parts/dialog/dialog.tsx';
+import { FormModal } from '../../parts/dialog/form-modal.tsx';
+import { DescriptionField, EqualToChosen, EqualWebhooks, PairFields, UrlField } from './fields.tsx';
 
 const FIRST_PAIR = { trigger: 'return.closed', topic: 'return' };
 
@@ -22,8 +18,8 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
   const [url, setUrl] = useState('');
   const [description, setDescription] = useState('');
   const [pair, setPair] = useState(FIRST_PAIR);
-  const [created, setCreated] = useState<CreateWebhookResponse>();
-  const { run, isPending, error } = useWrite(WebhooksService.method.createWebhook, {
+  const [created, setCreated] = useState<CreateSubscriptionResponse>();
+  const { run, isPending, error } = useWrite(WebhooksService.method.createSubscription, {
     inline: true,
     onSuccess: setCreated,
   });
@@ -36,13 +32,7 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
       pending={isPending}
       error={error}
       fields={['url', 'description', 'topic', 'trigger']}
-      onSubmit={() =>
-        run({
-          url,
-          description,
-          ...pair,
-        })
-      }
+      onSubmit={() => run({ url, description, ...pair })}
     >
       <UrlField value={url} onChange={setUrl} error={error} />
       <DescriptionField value={description} onChange={setDescription} error={error} />
@@ -52,47 +42,15 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
   );
 }
 
-interface FieldProps {
-  readonly value: string;
-  readonly onChange: (value: string) => void;
-  readonly error: unknown;
-}
-
-export function UrlField(o: FieldProps) {
-  return (
-    <TextInput
-      label="Address"
-      description="The receiver must answer with a status of 200 to 299 within 15 seconds."
-      placeholder="https://example.com/returns"
-      type="url"
-      required
-      data-autofocus
-      value={o.value}
-      onChange={({ currentTarget }) => o.onChange(visible(currentTarget.value))}
-      error={tooLong(o.value, 2_048) ?? fieldError(o.error, 'url')}
-    />
-  );
-}
-
-export function DescriptionField(o: FieldProps) {
-  return (
-    <TextInput
-      label="Description"
-      description="What it is for, so that your team tells it from others. Only the portal shows it; your system does not get it."
-      placeholder="Warehouse system"
-      value={o.value}
-      onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
-      error={tooLong(o.value, 200) ?? fieldError(o.error, 'description')}
-    />
-  );
-}
-
-function Created(o: { readonly created: CreateWebhookResponse; readonly onClose: () => void }) {
+function Created(o: {
+  readonly created: CreateSubscriptionResponse;
+  readonly onClose: () => void;
+}) {
   const navigate = useNavigate();
-  const id = o.created.webhook?.id ?? '0';
+  const id = o.created.subscription?.id ?? 0n;
   const open = () => {
     o.onClose();
-    void navigate({ to: '/webhooks/$webhookId', params: { webhookId: id } });
+    void navigate({ to: '/webhooks/$webhookId', params: { webhookId: String(id) } });
   };
   return (
     <Dialog title="The webhook is active" sticky onClose={o.onClose}>
@@ -104,7 +62,7 @@ function Created(o: { readonly created: CreateWebhookResponse; readonly onClose:
         <Alert color="blue" title="Signing secret">
           <Copyable value={o.created.secret} label="the signing secret" />
         </Alert>
-        <EqualWebhooks ids={o.created.equalWebhookIds} />
+        <EqualWebhooks ids={o.created.equalSubscriptionIds} />
         <Group justify="flex-end">
           <Button onClick={open}>Open the webhook and send a test</Button>
         </Group>

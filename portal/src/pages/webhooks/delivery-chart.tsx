@@ -5,15 +5,17 @@ import { lazy, Suspense } from 'react';
 import {
   type DeliveryHour,
   WebhooksService,
-} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { Panel } from '../../parts/panel.tsx';
 import { ErrorState } from '../../parts/states.tsx';
 import { count, numberText } from '../../words.ts';
-import { CHART_HEIGHT } from './chart-height.ts';
 import styles from './delivery-chart.module.css';
 
 /** Recharts is large, so that it is loaded only where a chart is. */
 const Chart = lazy(() => import('./hour-chart.tsx'));
+
+/** Pixels. */
+const CHART_HEIGHT = 190;
 
 const SPANS = [
   ['24', '24 hours'],
@@ -24,13 +26,13 @@ const SPANS = [
 /** Deliveries and failures by hour, of one webhook or of all. The span is a part of the address. */
 export function DeliveryChart(o: {
   readonly from: '/webhooks' | '/webhooks/$webhookId';
-  readonly webhookId?: string;
+  readonly webhookId?: bigint;
   readonly hours: string | undefined;
 }) {
   const hours = SPANS.some(([span]) => span === o.hours) ? Number(o.hours) : 24;
   const query = useQuery(
     WebhooksService.method.getDeliveryStats,
-    { webhookId: o.webhookId, hours },
+    { subscriptionId: o.webhookId ?? 0n, hours },
     { refetchInterval: 30_000 },
   );
   return (
@@ -81,7 +83,11 @@ function Body({ hours }: { readonly hours: readonly DeliveryHour[] | undefined }
   const wait = (
     <Skeleton height={CHART_HEIGHT} aria-busy="true" role="status" aria-label="Loading the chart" />
   );
-  return <Suspense fallback={wait}>{hours ? <Chart hours={hours} /> : wait}</Suspense>;
+  return (
+    <Suspense fallback={wait}>
+      {hours ? <Chart hours={hours} height={CHART_HEIGHT} /> : wait}
+    </Suspense>
+  );
 }
 
 function Sums({ hours }: { readonly hours: readonly DeliveryHour[] }) {

@@ -1,22 +1,17 @@
-import type { WebhookHealth } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import type { Subscription } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 import { numberText } from '../../words.ts';
 
-interface HealthProps {
-  readonly health: WebhookHealth | undefined;
-}
-
 /** The share of the attempts of the last day that succeeded. */
-export function SuccessRate({ health }: HealthProps) {
-  const succeeded = health?.succeeded24h ?? 0;
-  const all = succeeded + (health?.failed24h ?? 0);
-  if (all === 0) return <>–</>;
+export function SuccessRate({ of: { health } }: { readonly of: Subscription }) {
+  const { delivered = 0, counted = 0 } = health ?? {};
+  if (counted === 0) return <>–</>;
   return (
     <>
-      {percent(succeeded, all)}
+      {percent(delivered, counted)}
       <SecondLine>
-        {numberText(succeeded)} of {numberText(all)}
+        {numberText(delivered)} of {numberText(counted)}
       </SecondLine>
     </>
   );
@@ -29,14 +24,14 @@ function percent(part: number, all: number): string {
 }
 
 /** How many deliveries wait, and since when the oldest does. */
-export function Waiting({ health }: HealthProps) {
-  if (!health || health.waiting === 0) return <>0</>;
+export function Waiting({ of: { backlog } }: { readonly of: Subscription }) {
+  if (!backlog || backlog.count === 0) return <>0</>;
   return (
     <>
-      {numberText(health.waiting)}
-      {health.moreWaiting && '+'}
+      {numberText(backlog.count)}
+      {backlog.more && '+'}
       <SecondLine>
-        oldest <Time at={health.oldestWaitingAt} as="relative" />
+        oldest <Time at={backlog.oldestAt} as="relative" />
       </SecondLine>
     </>
   );

@@ -10,9 +10,8 @@ import {
   XAxis,
   YAxis,
 } from 'recharts';
-import type { DeliveryHour } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { currentZone } from '../../parts/zone.ts';
-import { CHART_HEIGHT } from './chart-height.ts';
+import type { DeliveryHour } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { currentZone } from '../../parts/time/zone.ts';
 
 /** The hour on the axis, with its day when the chart has several days. In the zone that the page shows. */
 function hourFormat(withDay: boolean): Intl.DateTimeFormat {
@@ -32,9 +31,13 @@ const BARS = [
   ['failed', 'Failed', '#c92a2a', '#ff8787'],
 ] as const;
 
-/** Bars of deliveries by hour, and the same numbers as a table for screen readers. */
+/** Bars of deliveries by hour, and the same numbers as a table for screen readers. @param o.height pixels. */
 // biome-ignore lint/style/noDefaultExport: React.lazy loads default exports.
-export default function HourChart({ hours }: { readonly hours: readonly DeliveryHour[] }) {
+export default function HourChart(o: {
+  readonly hours: readonly DeliveryHour[];
+  readonly height: number;
+}) {
+  const { hours, height } = o;
   const isDark = useComputedColorScheme() === 'dark';
   const ink = isDark ? '#c9c9c9' : '#495057';
   const grid = isDark ? '#424242' : '#dee2e6';
@@ -51,7 +54,7 @@ export default function HourChart({ hours }: { readonly hours: readonly Delivery
     <div>
       {/* The chart follows a new width a moment later; until then the page must not scroll sideways. */}
       <div aria-hidden="true" style={{ overflow: 'hidden' }}>
-        <ResponsiveContainer width="100%" height={CHART_HEIGHT}>
+        <ResponsiveContainer width="100%" height={height}>
           <BarChart data={rows} accessibilityLayer={false}>
             <CartesianGrid vertical={false} stroke={grid} />
             <XAxis

@@ -1,4 +1,4 @@
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { SubNav } from '../../parts/sub-nav.tsx';
 import { useSession } from '../../session/session.tsx';
 

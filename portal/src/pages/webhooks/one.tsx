@@ -3,26 +3,28 @@ import { Alert, Anchor, Box, Code, Stack } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
-import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import {
+  type Subscription,
+  WebhooksService,
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
-import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { isDue, Time } from '../../parts/time.tsx';
-import { idOr0 } from '../../search.ts';
+import { isDue, Time } from '../../parts/time/time.tsx';
+import { bigIdOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { WebhookActions } from './actions.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
-import { MissedDeliveries } from './missed.tsx';
+import { MissedDeliveries, useMissed } from './missed.tsx';
 import styles from './one.module.css';
-import { useMissed } from './use-missed.ts';
+import { healthOf, isActive, isFailing } from './webhook.ts';
 
 const RecentDeliveries = lazyPart(
-  async () => (await import('./recent-deliveries.tsx')).RecentDeliveries,
+  async () => (await import('../deliveries/table.tsx')).RecentDeliveries,
   6,
 );
 
@@ -31,11 +33,11 @@ const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')
 
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
-const ResendMissed = lazyPart(async () => (await import('./resend-missed.tsx')).ResendMissed);
+const ResendMissed = lazyPart(async () => (await import('./resend.tsx')).ResendMissed);
 
-const SendProgress = lazyPart(async () => (await import('./send-progress.tsx')).SendProgress, 2);
+const SendProgress = lazyPart(async () => (await import('./resend.tsx')).SendProgress, 2);
 
-const TestNotice = lazyPart(async () => (await import('./test-notice.tsx')).TestNotice, 2);
+const TestNotice = lazyPart(async () => (await import('./test.tsx')).TestNotice, 2);
 
 /** How often the webhook is read, and how often while something is sent at this moment. Milliseconds. */
 const REFRESH_MS = 15_000;
@@ -52,31 +54,30 @@ const BACK = (
 export function WebhookPage() {
   const { webhookId } = route.useParams();
   const query = useQuery(
-    WebhooksService.method.getWebhook,
-    { webhookId: idOr0(webhookId) },
+    WebhooksService.method.getSubscription,
+    { subscriptionId: bigIdOr0(webhookId), includeBacklog: true },
     {
-      refetchInterval: ({ state }) => (isSending(state.data?.webhook) ? SENDING_MS : REFRESH_MS),
+      refetchInterval: ({ state }) =>
+        isSending(state.data?.subscription) ? SENDING_MS : REFRESH_MS,
     },
   );
   return (
-    <Needs method={WebhooksService.method.getWebhook}>
-      <Loaded query={query} title={`Webhook ${webhookId}`} back={BACK}>
-        {({ webhook }) => webhook && <Content key={webhook.id} webhook={webhook} />}
-      </Loaded>
-    </Needs>
+    <Loaded query={query} title={`Webhook ${webhookId}`} back={BACK}>
+      {({ subscription: one }) => one && <Content key={String(one.id)} webhook={one} />}
+    </Loaded>
   );
 }
 
-function isSending(webhook: Webhook | undefined): boolean {
-  const { waiting = 0, nextAttemptAt } = webhook?.health ?? {};
-  return waiting > 0 && isDue(nextAttemptAt);
+function isSending(webhook: Subscription | undefined): boolean {
+  const { count = 0, nextAttemptAt } = webhook?.backlog ?? {};
+  return count > 0 && isDue(nextAttemptAt);
 }
 
 /** Reads the chart and the lists again when the numbers of the webhook change: all count the same deliveries. */
-function useSameNumbers({ health }: Webhook): void {
+function useSameNumbers(webhook: Subscription): void {
   const cache = useQueryClient();
-  const { state, waiting, succeeded24h, failed24h } = health ?? {};
-  const numbers = `${state} ${waiting} ${succeeded24h} ${failed24h}`;
+  const { backlog, health } = webhook;
+  const numbers = `${healthOf(webhook)} ${backlog?.count} ${health?.delivered} ${health?.counted}`;
   const shown = useRef(numbers);
   useEffect(() => {
     if (shown.current !== numbers) void cache.invalidateQueries();
@@ -84,7 +85,7 @@ function useSameNumbers({ health }: Webhook): void {
   }, [cache, numbers]);
 }
 
-function Content({ webhook }: { readonly webhook: Webhook }) {
+function Content({ webhook }: { readonly webhook: Subscription }) {
   const { can } = useSession();
   const { hours } = route.useSearch();
   const [asking, setAsking] = useState(false);
@@ -134,23 +135,28 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
   );
 }
 
-function factsOf(webhook: Webhook) {
-  const { health } = webhook;
+function factsOf(webhook: Subscription) {
   return [
-    ['Health', <Status key="state" state={health?.state || webhook.status} />],
+    ['Health', <Status key="state" state={healthOf(webhook)} />],
     ['Address', webhook.url],
     ['Event', webhook.trigger],
     ['Topic', webhook.topic],
-    ['Success, 24 h', <SuccessRate key="rate" health={health} />],
-    ['Waiting', <Waiting key="waiting" health={health} />],
+    ['Success, 24 h', <SuccessRate key="rate" of={webhook} />],
+    ['Waiting', <Waiting key="waiting" of={webhook} />],
     ['Added', <Time key="added" at={webhook.createdAt} />],
     ['Changed', <Time key="changed" at={webhook.updatedAt} />],
   ] as const;
 }
 
 /** What is wrong with the webhook, and what to do. */
-function Warning({ webhook, onAsk }: { readonly webhook: Webhook; readonly onAsk: () => void }) {
-  const { health, status, delivers, topic, trigger } = webhook;
+function Warning({
+  webhook,
+  onAsk,
+}: {
+  readonly webhook: Subscription;
+  readonly onAsk: () => void;
+}) {
+  const { health, backlog, delivers, topic, trigger } = webhook;
   const missed = useMissed(webhook);
   const notReceived = <MissedDeliveries webhook={webhook} missed={missed} onAsk={onAsk} />;
   if (!delivers) {
@@ -161,24 +167,19 @@ function Warning({ webhook, onAsk }: { readonly webhook: Webhook; readonly onAsk
       </Alert>
     );
   }
-  if (health?.state === 'failing')
-    return (
-      <Failing webhook={webhook} health={health}>
-        {notReceived}
-      </Failing>
-    );
-  if (health && status === 'inactive') {
+  if (isFailing(webhook)) return <Failing webhook={webhook}>{notReceived}</Failing>;
+  if (!isActive(webhook)) {
     return (
       <Alert color="gray" title="This webhook is inactive">
-        {health.inactiveReason !== '' && <>{health.inactiveReason} </>}
-        It has been inactive since <Time at={health.inactiveSince} />. Events are not sent. What
+        {webhook.inactiveReason !== '' && <>{webhook.inactiveReason} </>}
+        It has been inactive since <Time at={webhook.inactiveSince} />. Events are not sent. What
         waited is held for 30 days, and is sent when you activate it.
         {missed.total > 0 && <Box mt="xs">{notReceived}</Box>}
       </Alert>
     );
   }
   if (missed.givenUp > 0) return <Alert color="yellow">{notReceived}</Alert>;
-  const isLater = health?.nextAttemptAt !== undefined && !isDue(health.nextAttemptAt);
+  const isLater = backlog?.nextAttemptAt !== undefined && !isDue(backlog.nextAttemptAt);
   // What is due is sent at this moment, and needs nobody.
   if (missed.waiting === 0 || !(isLater || health?.pausedSince)) return null;
   return (

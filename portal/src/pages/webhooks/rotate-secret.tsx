@@ -2,17 +2,17 @@ import { Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import {
   type Secret,
-  type Webhook,
+  type Subscription,
   WebhooksService,
-} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { FormModal } from '../../parts/form-modal.tsx';
+import { FormModal } from '../../parts/dialog/form-modal.tsx';
 
 const DEFAULT_OVERLAP_HOURS = '24';
 
 /** Makes a new secret. The old one signs, too, for some hours. */
 export function RotateSecret(o: {
-  readonly webhook: Webhook;
+  readonly webhook: Subscription;
   readonly onClose: () => void;
   readonly onRotated: (secrets: readonly Secret[]) => void;
 }) {
@@ -20,8 +20,8 @@ export function RotateSecret(o: {
   const { run, isPending, error } = useWrite(WebhooksService.method.rotateSecret, {
     done: 'There is a new signing secret.',
     inline: true,
-    onSuccess: ({ secrets }) => {
-      o.onRotated(secrets);
+    onSuccess: ({ secret }) => {
+      if (secret) o.onRotated([secret]);
       o.onClose();
     },
   });
@@ -32,12 +32,7 @@ export function RotateSecret(o: {
       submit="Make a new secret"
       pending={isPending}
       error={error}
-      onSubmit={() =>
-        run({
-          webhookId: o.webhook.id,
-          overlapHours: Number(hours),
-        })
-      }
+      onSubmit={() => run({ subscriptionId: o.webhook.id, overlapHours: Number(hours) })}
     >
       <TextInput
         type="number"

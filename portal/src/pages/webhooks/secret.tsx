@@ -1,24 +1,27 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { useState } from 'react';
 import {
   type Secret,
-  type Webhook,
+  type Subscription,
   WebhooksService,
-} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+} from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
-import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
+import { confirm } from '../../parts/dialog/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time/time.tsx';
 
 const Rotate = lazyPart(async () => (await import('./rotate-secret.tsx')).RotateSecret);
 
 /** The signing secrets: hidden until the user asks, with the last time when somebody saw them. */
-export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
-  const [secrets, setSecrets] = useState<readonly Secret[]>();
+export function SecretPanel({ webhook }: { readonly webhook: Subscription }) {
+  const [shown, setSecrets] = useState<readonly Secret[]>();
+  const isOld = isBefore(shown?.[0], webhook);
+  const secrets = isOld ? undefined : shown;
   const [rotating, { open, close }] = useDisclosure(false);
   const { run, isPending } = useWrite(WebhooksService.method.revealSecret, {
     onSuccess: (response) => setSecrets(response.secrets),
@@ -30,7 +33,16 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
           Your system verifies the header <code>webhook-signature</code> with it.
         </Text>
         <Overlap webhook={webhook} />
-        {secrets ? <Secrets secrets={secrets} /> : <Text size="sm">whsec_••••••••••••••••</Text>}
+        {secrets ? (
+          <Secrets secrets={webhook.formerSecretsUntil ? secrets : secrets.slice(0, 1)} />
+        ) : (
+          <Text size="sm">whsec_••••••••••••••••</Text>
+        )}
+        {isOld && (
+          <Text size="sm" role="status">
+            Somebody has made a newer secret since you looked. Show it again.
+          </Text>
+        )}
         <LastShown webhook={webhook} />
         <Group gap="xs">
           {secrets ? (
@@ -42,7 +54,7 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
               size="xs"
               variant="default"
               loading={isPending}
-              onClick={() => run({ webhookId: webhook.id })}
+              onClick={() => run({ subscriptionId: webhook.id })}
             >
               Show the secret
             </Button>
@@ -58,11 +70,17 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
   );
 }
 
+/** Whether the webhook has a newer secret than this one, because somebody else rotated it. */
+function isBefore(secret: Secret | undefined, { newestSecretAt }: Subscription): boolean {
+  const madeAt = secret?.createdAt;
+  return !!madeAt && !!newestSecretAt && timestampMs(madeAt) < timestampMs(newestSecretAt);
+}
+
 /** During an overlap: ends the old secret after a question. */
-function EndOld(o: { readonly webhook: Webhook; readonly onEnded: () => void }) {
-  const { id: webhookId, formerSecretsUntil } = o.webhook;
-  const { endEarlierSecrets } = WebhooksService.method;
-  const { send, isPending } = useWrite(endEarlierSecrets, {
+function EndOld(o: { readonly webhook: Subscription; readonly onEnded: () => void }) {
+  const { id: subscriptionId, formerSecretsUntil } = o.webhook;
+  const { endFormerSecrets } = WebhooksService.method;
+  const { send, isPending } = useWrite(endFormerSecrets, {
     done: 'Only the newest secret signs now.',
     onSuccess: o.onEnded,
   });
@@ -73,7 +91,7 @@ function EndOld(o: { readonly webhook: Webhook; readonly onEnded: () => void }) 
       text: 'Requests have only the signature of the newest secret from now on. If your system does not have it yet, it rejects them, and we repeat them. This cannot be undone.',
       action: 'End the old secret',
       danger: true,
-      onConfirm: () => send({ webhookId }),
+      onConfirm: () => send({ subscriptionId }),
     });
   return (
     <Button size="xs" variant="default" loading={isPending} onClick={ask}>
@@ -83,7 +101,7 @@ function EndOld(o: { readonly webhook: Webhook; readonly onEnded: () => void }) 
 }
 
 /** The overlap after a rotation. */
-function Overlap({ webhook: { formerSecretsUntil: until } }: { readonly webhook: Webhook }) {
+function Overlap({ webhook: { formerSecretsUntil: until } }: { readonly webhook: Subscription }) {
   if (!until) return null;
   return (
     <Alert color="blue" title="Two secrets sign at the moment">
@@ -95,13 +113,14 @@ function Overlap({ webhook: { formerSecretsUntil: until } }: { readonly webhook:
   );
 }
 
-function LastShown({ webhook: { secretLastShown: shown } }: { readonly webhook: Webhook }) {
+function LastShown({ webhook }: { readonly webhook: Subscription }) {
+  const { secretShownAt: at, secretShownTo: by } = webhook;
   return (
     <Text size="sm" c="dimmed">
-      {shown ? (
+      {at ? (
         <>
-          Last shown to {shown.by?.name || shown.by?.id || 'somebody'} on <Time at={shown.at} />.
-          The audit log records every time.
+          Last shown to {by?.name || by?.id || 'somebody'} on <Time at={at} />. The audit log
+          records every time.
         </>
       ) : (
         'Nobody has looked at it here yet. The audit log records every time.'

@@ -1,3 +1,4 @@
+-- fits: 1.0.0
 -- Which events were handled, so that a repeated one changes nothing. A partition per day on which
 -- the event occurred: an event has the same day whenever it comes, so the key below is unique.
 create table consumed_events (
@@ -9,10 +10,11 @@ create table consumed_events (
   primary key (shop_id, event_id, consumer, day)
 ) partition by range (day);
 
--- An insert never fails for want of a partition.
+-- An insert never fails because its day has no partition.
 create table consumed_events_default partition of consumed_events default;
 
--- Records that could not be handled, kept whole for a replay.
+-- Records that could not be handled, with all that a replay needs. Another record may come at the position of a stored
+-- one, because brokers that lost their data count from 0 again. The hash says whether it is the same record.
 create table poison_records (
   id          bigint generated always as identity (maxvalue 999999999) primary key,
   consumer    text not null,
@@ -20,18 +22,45 @@ create table poison_records (
   position    text not null,
   key         text not null,
   value       bytea not null,
+  sha256      bytea not null generated always as (sha256(value)) stored,
   headers     jsonb not null,
   reason      text not null,
   attempts    integer not null check (attempts > 0),
   parked_at   timestamptz not null default now(),
-  -- When a replay first forgot that the record's event had been dealt with. From then on the
-  -- listener's own memory says whether it is still to be handled, and no replay forgets it again.
+  -- When a replay first removed the record's event from the handled events. From then on these say whether the event is
+  -- still to be handled, and no replay removes it again.
   released_at timestamptz,
-  constraint poison_records_once unique (consumer, topic, position)
+  constraint poison_records_once unique (consumer, topic, position, sha256)
 );
 
--- For the two functions below. It gives up long before anybody who waits for it would be told of a
--- deadlock (after 1 s), and all go on until the next of a few tries.
+-- How far the events that a service has published were compared with those that a listener has handled.
+create table event_sweeps (
+  consumer text not null check (char_length(consumer) between 1 and 100),
+  source   text not null check (char_length(source) between 1 and 100),
+  -- As the source returned it; empty before the first page.
+  cursor   text not null default '',
+  -- One process at a time sweeps, and not before this time.
+  next_at  timestamptz not null,
+  primary key (consumer, source)
+);
+
+-- Events that were published and that the listener did not get: each is published again until it is handled.
+create table missing_events (
+  consumer        text not null,
+  source          text not null,
+  -- In the `events` of the source.
+  position        bigint not null,
+  shop_id         bigint not null check (shop_id between 1 and 9007199254740991),
+  event_id        uuid not null,
+  day             date not null,
+  found_at        timestamptz not null default clock_timestamp(),
+  published_again integer not null default 0,
+  next_at         timestamptz not null default clock_timestamp(),
+  primary key (consumer, source, position)
+);
+
+-- For the two functions below. Each try ends long before PostgreSQL would report a deadlock to a session that waits for
+-- it (after 1 s). All sessions continue until the next of a few tries.
 create function lock_consumed_events(tables text) returns void
 language plpgsql set lock_timeout = '100ms'
 as $$

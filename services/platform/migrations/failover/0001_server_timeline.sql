@@ -1,4 +1,4 @@
--- fits: 0.1.0
+-- fits: 1.0.0
 -- The timeline of PostgreSQL on which the schema was written last. A standby that is promoted, and a backup that is
 -- restored to a point in time, begin another timeline. They may lack the last commits, whose ids and revisions are known
 -- outside of the database.
@@ -19,7 +19,7 @@ begin
   if pg_is_in_recovery() then
     raise exception 'the server is a standby' using errcode = 'read_only_sql_transaction';
   end if;
-  -- `pg_control_checkpoint()` has the former timeline until the first checkpoint after the promotion.
+  -- `pg_control_checkpoint()` has the timeline before the promotion until the first checkpoint after the promotion.
   return ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint;
 exception when feature_not_supported or insufficient_privilege or undefined_function then
   -- Some managed servers have no WAL files. They lose no commits in a failover.

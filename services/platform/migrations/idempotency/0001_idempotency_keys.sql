@@ -1,3 +1,4 @@
+-- fits: 1.0.0
 -- What a caller's key was used for: a repeat with the same content changes nothing more. Removed after 90 days.
 create table idempotency_keys (
   shop_id      bigint not null check (shop_id between 1 and 9007199254740991),

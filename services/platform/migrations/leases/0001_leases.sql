@@ -1,5 +1,6 @@
--- One row per named job that is being worked on. Released rows are deleted; tokens come from a
--- sequence, so that they grow over every acquisition all the same.
+-- fits: 1.0.0
+-- Work that one process at a time may do. A released lease has no row. Its next token comes from the sequence, so that
+-- tokens grow over all acquisitions.
 create sequence lease_tokens;
 
 create table leases (

@@ -1,9 +1,11 @@
+-- fits: 1.0.0
 -- Every event, as published, for as long as it may be replayed. Insert-only, a partition per day.
 create sequence event_positions;
 
 create table events (
   shop_id     bigint not null check (shop_id between 1 and 9007199254740991),
   day         date not null,
+  -- The order within one key is the order of commits, because a key changes under the lock of its own row.
   position    bigint not null,
   event_id    uuid not null,
   trigger     text not null check (char_length(trigger) between 1 and 100),
@@ -12,33 +14,58 @@ create table events (
   occurred_at timestamptz not null,
   created_at  timestamptz not null default now(),
   value       bytea not null,
+  -- A relay finds its events by shard and position.
+  shard       smallint not null check (shard between 0 and 7),
+  -- The transaction. It says which events have committed after events at later positions.
+  written_by  xid8 not null,
   primary key (shop_id, day, position)
 ) partition by range (day);
 
 -- A replay reads a time range in order.
 create index events_by_position on events (position);
+create index events_by_shard on events (shard, position);
 
--- An insert never fails for want of a partition.
+-- An insert never fails because its day has no partition.
 create table events_default partition of events default;
 
--- What is still to be published: a small row per event, deleted once the bus has it.
--- Position order within one key is commit order, because a key changes under its own row's lock.
-create table outbox (
-  shop_id    bigint not null,
-  day        date not null,
+-- How far each shard is published: every event of the shard at or below `position`, except
+--  - those that wait because the bus refused them, at the positions `waiting`;
+--  - those of the transactions `open`, which were in progress when the shard was last read. A transaction has no
+--    position at or below its `open_after`, or those are published.
+-- Each change counts `version` up, so that a relay whose lease was taken changes nothing.
+create table outbox_progress (
+  shard      smallint primary key check (shard between 0 and 7),
+  version    bigint not null default 0,
   position   bigint not null,
-  shard      smallint not null check (shard between 0 and 7),
-  key        text not null,
-  bytes      integer not null,
-  created_at timestamptz not null default now(),
-  primary key (shop_id, day, position)
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+  open       xid8[] not null default '{}',
+  open_after bigint[] not null default '{}' check (cardinality(open) = cardinality(open_after)),
+  waiting    bigint[] not null default '{}'
+) with (fillfactor = 50);
 
-create index outbox_by_shard on outbox (shard, position);
-create index outbox_by_day on outbox (day);
+insert into outbox_progress (shard, position) select shard, 0 from generate_series(0, 7) as shard;
 
--- For the two functions below. It gives up long before anybody who waits for it would be told of a
--- deadlock (after 1 s), and all go on until the next of a few tries.
+-- The events that are not published yet.
+create view outbox as
+select e.shop_id, e.day, e.position, e.shard, e.created_at
+  from outbox_progress p
+ cross join lateral (
+   select array_agg(o.xid) as xids, array_agg(o.after) as afters, min(o.after) as after
+     from unnest(p.open, p.open_after) as o (xid, after)
+    where o.xid <> all (array(select pg_snapshot_xip(pg_current_snapshot())))
+ ) ended
+ cross join lateral (
+   select * from events waiting
+    where waiting.shard = p.shard and waiting.position = any (p.waiting)
+   union all
+   select * from events later
+    where later.shard = p.shard and later.position > least(p.position, ended.after)
+      and (later.position > p.position or exists (
+        select from unnest(ended.xids, ended.afters) as o (xid, after)
+         where o.xid = later.written_by and later.position > o.after))
+ ) e;
+
+-- For the two functions below. Each try ends long before PostgreSQL would report a deadlock to a session that waits for
+-- it (after 1 s). All sessions continue until the next of a few tries.
 create function lock_events(tables text) returns void
 language plpgsql set lock_timeout = '100ms'
 as $$
@@ -90,7 +117,7 @@ begin
 end
 $$;
 
--- Drops whole days older than the retention, never one that a pointer still refers to.
+-- Drops whole days older than the retention, never one with an event that is not published.
 create function drop_event_partitions(retention_days integer) returns integer
 language plpgsql security definer set search_path from current set lock_timeout = '500ms'
 as $$

@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals';
 import pg from 'pg';
 import type { Return } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { StatementGroup } from '../../../platform/statement-group.ts';
+import { StatementGroup } from '../../../platform/postgres/statement-group.ts';
 
 // What the tests of large returns share.
 

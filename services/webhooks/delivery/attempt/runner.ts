@@ -1,8 +1,23 @@
-import type { Logger } from '../../../platform/log.ts';
-import { logSeldom } from '../../../platform/log-seldom.ts';
+import type { KeyObject } from 'node:crypto';
+import { type Span, SpanKind } from '@opentelemetry/api';
+import { environmentHeaders } from '../../../contract/environment.ts';
+import { testEventHeaders } from '../../../contract/test-header.ts';
+import { payloadVersionServed } from '../../../contract/versions.ts';
 import { NoSocketLeft } from '../../../platform/outbound/failure.ts';
-import { within } from '../../../platform/within.ts';
+import { sign } from '../../../platform/outbound/signature.ts';
+import type { SigningKeys } from '../../../platform/outbound/signing-keys.ts';
+import { within } from '../../../platform/process/within.ts';
+import type { Logger } from '../../../platform/telemetry/log.ts';
+import { logSeldom } from '../../../platform/telemetry/log-seldom.ts';
+import {
+  currentTraceparent,
+  inSpan,
+  type Telemetry,
+} from '../../../platform/telemetry/telemetry.ts';
+import { webhookIdOf } from '../../log/delivery.ts';
+import type { Send } from '../../sender/send.ts';
 import type { SendResult } from '../../sender/send-result.ts';
+import { SECRETS } from '../../subscriptions/secrets.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';
 import type { Due } from '../queue/read-due.ts';
@@ -12,11 +27,9 @@ import type { ResultWriter } from '../results/result-writer.ts';
 import type { ActiveQueue } from '../scheduler/active-queue.ts';
 import type { ActiveQueues } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts, TrackedAttempt } from '../scheduler/in-flight.ts';
-import { type AttemptOptions, attempt } from './attempt.ts';
-import { noSocketPause, reschedulePause } from './retry-schedule.ts';
-import { createRetrySlots } from './retry-slots.ts';
+import { createRetrySlots, noSocketPause, pauseAfter, reschedulePause } from './retry-schedule.ts';
 
-export interface RunnerOptions extends AttemptOptions {
+interface RunnerOptions extends AttemptOptions {
   readonly logger: Logger;
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
@@ -136,4 +149,128 @@ export class AttemptRunner {
     healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health: noted.health });
     if (noted.isClosed) loader.endpointRecovered({ shopId, endpointId });
   }
+}
+
+export interface AttemptOptions {
+  readonly telemetry: Telemetry;
+  /** The current day of the version calendar. */
+  readonly today: () => Date;
+  readonly signingKeys: SigningKeys;
+  readonly send: Send;
+}
+
+/**
+ * Signs and sends one delivery, once, as a part of the trace of its event. Resolves to the result, which must be
+ * recorded. Rejects when the attempt cannot be made, for example because the keyring lacks a key.
+ */
+async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<AttemptResult> {
+  const { body } = due;
+  // Without a body or a secret, no request is sent. This does not count as a failure of the subscription.
+  if (!body || !due.encryptedSecrets) {
+    return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
+  }
+  const keys = o.signingKeys(SECRETS.contextOf(due), due.encryptedSecrets);
+  return inSpan(
+    o.telemetry.tracer,
+    {
+      name: 'webhook',
+      kind: SpanKind.CLIENT,
+      traceparent: due.traceparent,
+      attributes: { 'rms.trigger': due.trigger, 'rms.attempt': due.roundAttempts + 1 },
+    },
+    async (span) => resultOf(due, token, await post(o, { due, keys, body, span })),
+  );
+}
+
+interface Request {
+  readonly due: Due;
+  readonly keys: readonly KeyObject[];
+  readonly body: Buffer;
+  readonly span: Span;
+}
+
+async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
+  const served = payloadVersionServed(due.apiVersion, o.today());
+  const headers = attemptHeaders(
+    {
+      webhookId: webhookIdOf(due.id),
+      trigger: due.trigger,
+      eventId: due.eventId,
+      apiVersion: due.apiVersion,
+      sunset: served.version === due.apiVersion ? served.headers.Sunset : undefined,
+      revision: due.revision,
+      traceparent: currentTraceparent(),
+      sandbox: due.isSandbox,
+      test: due.isTest,
+      keys,
+      body,
+    },
+    new Date(),
+  );
+  const result = await o.send({ url: due.url, headers, body });
+  span.setAttribute('http.response.status_code', result.status);
+  return { result, headers: JSON.stringify(headers) };
+}
+
+/**
+ * Decides how the delivery continues. No status ends a delivery except 2xx. A 410 is a failed attempt here, and the
+ * delivery waits for its next attempt.
+ * `results/count-failures.ts` then makes the subscription inactive, which holds the delivery.
+ */
+function resultOf(
+  due: Due,
+  token: bigint,
+  sent: { result: SendResult; headers: string },
+): AttemptResult {
+  const { kind, retryAfterMs } = sent.result;
+  if (kind === 'delivered') return { due, token, sent, ended: 'delivered', pauseMs: 0 };
+  const pauseMs = pauseAfter(due.roundAttempts + 1, retryAfterMs);
+  return pauseMs === undefined
+    ? { due, token, sent, ended: 'exhausted', pauseMs: 0 }
+    : { due, token, sent, ended: null, pauseMs };
+}
+
+const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
+
+/** The values from which the headers of one attempt are made. */
+interface HeaderSource {
+  readonly webhookId: string;
+  readonly trigger: string;
+  readonly eventId: string;
+  readonly apiVersion: string;
+  /** HTTP date on which the version is retired; undefined unless the version is deprecated and not retired yet. */
+  readonly sunset: string | undefined;
+  /** Revision of the return, by which receivers order events; 0 when the event is not about one return. */
+  readonly revision: bigint;
+  readonly traceparent: string;
+  /** Whether the shop is a sandbox. */
+  readonly sandbox: boolean;
+  /** Whether the event is a test event. */
+  readonly test: boolean;
+  /** The keys of the valid secrets, see `signingKeyOf`. */
+  readonly keys: readonly KeyObject[];
+  readonly body: Uint8Array;
+}
+
+/**
+ * Returns the headers of one attempt: those of Standard Webhooks, and our own. `at` is the real time of the attempt.
+ */
+export function attemptHeaders(source: HeaderSource, at: Date): Record<string, string> {
+  const timestamp = Math.floor(at.getTime() / 1_000);
+  const { webhookId: id, body } = source;
+  return {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign(source.keys, { id, timestamp, body }),
+    'X-Service-API-Version': source.apiVersion,
+    'X-Service-Event': source.trigger,
+    'X-Service-Event-Id': source.eventId,
+    'X-Service-Sequence': source.revision.toString(),
+    ...environmentHeaders(source),
+    ...testEventHeaders(source),
+    ...(source.sunset !== undefined && { Sunset: source.sunset }),
+    ...(source.traceparent !== '' && { traceparent: source.traceparent }),
+  };
 }

@@ -1,17 +1,11 @@
 import type { SendResult } from '../../sender/send-result.ts';
-import {
-  limitAfterFailure,
-  MAX_IN_FLIGHT,
-  raisedLimit,
-  START_IN_FLIGHT,
-} from './in-flight-limit.ts';
 
 /**
  * How many requests to an endpoint may be open, and whether its circuit is open. All times are by the retry clock, in
  * milliseconds.
  */
 export interface EndpointHealth {
-  /** Maximum number of open requests, see `in-flight-limit.ts`. The column is `flight_cap`. */
+  /** Maximum number of open requests. The column is `flight_cap`. */
   readonly maxInFlight: number;
   /** Number of failures since the last success, and the time of the first of them. */
   readonly failures: number;
@@ -25,7 +19,7 @@ export interface EndpointHealth {
 }
 
 /** An open circuit. The endpoint gets only probes, as in the state that other systems call half-open. */
-export interface Circuit {
+interface Circuit {
   readonly openedAtMs: number;
   /** The time of the next probe. When the oldest delivery is due earlier, the probe is made then. */
   readonly pausedUntilMs: number;
@@ -40,6 +34,13 @@ const OPEN_AFTER_MS = 5_000;
 const PROBE_SHARE = 0.1;
 const MIN_PROBE_MS = 30_000;
 const MAX_PROBE_MS = 600_000;
+
+/**
+ * The first value and the maximum of an endpoint's limit of open requests. The limit has its first value again
+ * after the circuit closes, and after the subscription is activated (`queue-changes.ts`).
+ */
+const START_IN_FLIGHT = 2;
+export const MAX_IN_FLIGHT = 8;
 
 export const NEW_ENDPOINT: EndpointHealth = {
   maxInFlight: START_IN_FLIGHT,
@@ -132,4 +133,18 @@ export function pausedUntil({ openedAtMs, pausedUntilMs }: Circuit, nowMs: numbe
 /** Returns the pause between two probes of an open circuit. Milliseconds. */
 export function probePause(openForMs: number): number {
   return Math.min(Math.max(openForMs * PROBE_SHARE, MIN_PROBE_MS), MAX_PROBE_MS);
+}
+
+/** Returns the limit after a success: one more, up to the maximum. */
+function raisedLimit(maxInFlight: number): number {
+  return Math.min(maxInFlight + 1, MAX_IN_FLIGHT);
+}
+
+/** Returns the limit after a failure. A timeout, a 429 or a 5xx halves it. Other failures do not change it. */
+function limitAfterFailure(
+  maxInFlight: number,
+  { kind, status }: Pick<SendResult, 'kind' | 'status'>,
+): number {
+  const isOverload = kind === 'timeout' || kind === 'throttled' || status >= 500;
+  return isOverload ? Math.max(Math.floor(maxInFlight / 2), 1) : maxInFlight;
 }

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
+import { inTransaction, type Queryable } from '../../../platform/postgres/postgres.ts';
 import { dayOf, rangeOfDay } from '../../delivery-id.ts';
 import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../../platform/postgres.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 
 /**
@@ -14,7 +14,7 @@ export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 const MAX_NOTIFIED_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
-/** Suffix of the endpoint's key. A process of an earlier release does not know it, and resets the endpoint instead. */
+/** Suffix of the endpoint's key. */
 const PROBE = ':probe';
 
 /** The content of a notification: keys of queues, or none when it is about all queues. */

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../../platform/postgres.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
 import { HELD_DAYS } from './end-waiting.ts';
 import { notifyDue, notifyReset } from './notify.ts';
 import { DELIVERY_SHARDS, type QueueRef } from './queue-ref.ts';

@@ -1,5 +1,5 @@
-import { shardLease } from '../../../platform/shard-leases.ts';
-import { rowsOf } from '../../../platform/sql.ts';
+import { shardLease } from '../../../platform/leases/shard-leases.ts';
+import { rowsOf } from '../../../platform/postgres/sql.ts';
 
 /** Identifies a queue. Each subscription has one. */
 export interface QueueRef {

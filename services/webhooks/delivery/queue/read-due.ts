@@ -1,5 +1,5 @@
-import type { Queryable } from '../../../platform/postgres.ts';
-import { named, param, raw, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
+import { named, param, raw, rowsOf, type Sql, sql } from '../../../platform/postgres/sql.ts';
 import { isSandboxShop } from '../../subscriptions/sandbox.ts';
 import type { HealthClass } from '../scheduler/capacity.ts';
 import type { QueueRef } from './queue-ref.ts';

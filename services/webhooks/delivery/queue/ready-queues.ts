@@ -1,6 +1,6 @@
-import { onlyRow } from '../../../platform/only-row.ts';
-import type { Queryable } from '../../../platform/postgres.ts';
-import { named, param, rowsOf, sql } from '../../../platform/sql.ts';
+import { onlyRow } from '../../../platform/postgres/only-row.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
+import { named, param, rowsOf, sql } from '../../../platform/postgres/sql.ts';
 import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, queueRows } from './queue-ref.ts';
 

@@ -1,4 +1,4 @@
-import type { Queryable } from '../../../platform/postgres.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
 import { dayOf, rangeOfDay } from '../../delivery-id.ts';
 import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';

@@ -1,8 +1,8 @@
 import type pg from 'pg';
-import { stateForbids } from '../../../platform/errors.ts';
-import { claimKey, findUse, type KeyUse } from '../../../platform/idempotency.ts';
-import { onlyRow } from '../../../platform/only-row.ts';
-import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
+import { onlyRow } from '../../../platform/postgres/only-row.ts';
+import { inTransaction, type Queryable } from '../../../platform/postgres/postgres.ts';
+import { stateForbids } from '../../../platform/values/errors.ts';
+import { claimKey, findUse, type KeyUse } from '../../../platform/values/idempotency.ts';
 import { subscriptionNotFound } from '../../subscriptions/subscription.ts';
 import { lockSubscriptionShared } from '../../subscriptions/subscription-store.ts';
 import { notifyDue, notifyProbe } from './notify.ts';

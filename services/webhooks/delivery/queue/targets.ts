@@ -1,5 +1,5 @@
-import type { Queryable } from '../../../platform/postgres.ts';
-import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
+import { named, rowsOf, type Sql, sql } from '../../../platform/postgres/sql.ts';
 import { isSandboxShop } from '../../subscriptions/sandbox.ts';
 import { type Due, encryptedSecretsOf } from './read-due.ts';
 import { QUEUE_COLUMNS, type QueueRow, type StoredQueue, toQueue } from './ready-queues.ts';

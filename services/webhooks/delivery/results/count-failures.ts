@@ -1,11 +1,9 @@
-import type { Queryable } from '../../../platform/postgres.ts';
-import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
-import { countExhausted, type Exhausted } from '../../announce/exhausted.ts';
-import { announceFailures } from '../../announce/failures.ts';
+import type { Queryable } from '../../../platform/postgres/postgres.ts';
+import { named, rowsOf, type Sql, sql } from '../../../platform/postgres/sql.ts';
+import { announceFailures, countExhausted, type Exhausted } from '../../announce.ts';
 import { leaseOf, type QueueRef, queueKeyOf, queueRows } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
-import { actionOnFailing, type FailureAction, ON_GONE } from './deactivate.ts';
-import type { Notice } from './notice.ts';
+import { actionOnFailing, type FailureAction, type Notice, ON_GONE } from './deactivate.ts';
 
 interface Subscription extends QueueRef {
   readonly endpointId: bigint;
@@ -16,7 +14,7 @@ interface Subscription extends QueueRef {
   readonly nowMs: number;
 }
 
-export interface CountedFailures {
+interface CountedFailures {
   readonly notices: readonly Notice[];
   /** Queues whose rows another transaction has locked. Their failures were not counted. */
   readonly busy: ReadonlySet<string>;

@@ -1,3 +1,21 @@
+import type { QueueRef } from '../queue/queue-ref.ts';
+
+/** The notice that a subscription was deactivated, or the warning that it soon will be. */
+export interface Notice extends QueueRef {
+  readonly kind: 'deactivated' | 'warned';
+  /** Reason of the deactivation; empty for a warning. */
+  readonly reason: string;
+  /** Why the subscription was deactivated, or will be. */
+  readonly cause: DeactivationCause;
+  /** How much of the time until the deactivation has passed. Percent. */
+  readonly percent: number;
+  readonly failures: number;
+  /** Time of the first failure, by the retry clock; null when a later attempt succeeded. Milliseconds. */
+  readonly failingSinceMs: number | null;
+  /** Error of the last failed attempt. */
+  readonly lastError: string;
+}
+
 /** A subscription becomes inactive after only failures for this long, and at least this many. */
 const FAILING_DAYS = 5;
 const FAILING_MIN = 10;
@@ -11,7 +29,7 @@ const DAY_MS = 24 * 3_600_000;
 const WARNINGS: readonly number[] = [90, 70, 50];
 
 /** The failures of a subscription. All times are by the retry clock. */
-export interface Failing {
+interface Failing {
   /** Number of failures since the last success. */
   readonly failures: number;
   readonly failingSinceMs: number;
@@ -20,7 +38,7 @@ export interface Failing {
 }
 
 /** Why a subscription is deactivated: a 410, or only failures for too long. */
-export type DeactivationCause = 'gone' | 'failures';
+type DeactivationCause = 'gone' | 'failures';
 
 export type FailureAction =
   | {

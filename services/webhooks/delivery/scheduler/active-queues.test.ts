@@ -1,9 +1,15 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
+import type pg from 'pg';
+import type { ShardHolder } from '../../../platform/leases/shards.ts';
+import { createRetryClock } from '../attempt/retry-schedule.ts';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
+import { QueueUnloader } from '../queue/queue-loader.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
-import { beginRead, modeOf, noteRead, unloadingOf } from './active-queue.ts';
+import { beginRead, markDue, modeOf, noteRead, unloadingOf } from './active-queue.ts';
 import { ActiveQueues } from './active-queues.ts';
+import { InFlightAttempts } from './in-flight.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 
 const DOWN: EndpointHealth = {
   maxInFlight: 1,
@@ -186,4 +192,111 @@ describe('a queue whose circuit is open', () => {
     expect(modeOf(health, nowMs)).toBe(mode);
     expect(unloadingOf(queue, health, nowMs)).toMatchObject({ pausedUntilMs });
   });
+});
+
+/** A queue of this process, and databases that return `rows` after they have called a function. */
+function activeQueue(rows: readonly object[]) {
+  const active = new ActiveQueues();
+  const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
+  active.add({ ...ids, key: '1:1', shard: 1, health: NEW_ENDPOINT });
+  const queue = active.queues.get('1:1');
+  if (!queue) throw new Error('it was added');
+  const databaseThat = (during: () => void) => {
+    const query = async () => {
+      during();
+      return { rows };
+    };
+    return { query } as unknown as pg.Pool;
+  };
+  return { active, queue, databaseThat };
+}
+
+const ALL_SHARDS: Pick<ShardHolder, 'tokenOf'> = { tokenOf: () => 1n };
+
+function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
+  return new Scheduler({
+    ...o,
+    inFlight: new InFlightAttempts(),
+    shards: ALL_SHARDS as ShardHolder,
+    attempts: { start: () => {}, isShortOfSockets: () => false },
+    loader: { postpone: async () => {} },
+    wakeLoop: { wake: () => {} },
+    concurrency: 8,
+    offsetMs: () => 0,
+    retryNowMs: () => Date.now(),
+    shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
+  });
+}
+
+test('a notification during the read of its queue is not lost', async () => {
+  const { active, queue, databaseThat } = activeQueue([]);
+  await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) }).sendDue();
+  expect(active.due()).toEqual([queue]);
+});
+
+test('a queue without due work is not read again until a notification arrives', async () => {
+  const { active, queue, databaseThat } = activeQueue([]);
+  await schedulerOf({ active, pool: databaseThat(() => {}) }).sendDue();
+  expect(active.due()).toEqual([]);
+  markDue(queue);
+  expect(active.due()).toEqual([queue]);
+});
+
+test('a notification during the unloading of its queue keeps it loaded', async () => {
+  const nothingDue = { shopId: 1n, subscriptionId: 1n, readyMs: null };
+  const { active, queue, databaseThat } = activeQueue([nothingDue]);
+  queue.hasDueWork = false;
+  queue.idleSinceMs = Number.NEGATIVE_INFINITY;
+  const unloaderOver = (pool: pg.Pool) =>
+    new QueueUnloader({
+      pool,
+      active,
+      inFlight: new InFlightAttempts(),
+      clock: createRetryClock(),
+      retryNowMs: () => Date.now(),
+      onReadyAt: () => {},
+      onMaybeReady: () => {},
+    });
+  await unloaderOver(databaseThat(() => markDue(queue))).unloadIdle();
+  expect(active.due()).toEqual([queue]);
+  queue.hasDueWork = false;
+  await unloaderOver(databaseThat(() => {})).unloadIdle();
+  expect(active.queues.size).toBe(0);
+});
+
+test('an endpoint never has more attempts in flight than its limit', () => {
+  const { active } = activeQueue([]);
+  const free = (open: number) => active.endpoints.capacity('1:1', { open, slow: 0 }).free;
+  expect(free(0)).toBe(NEW_ENDPOINT.maxInFlight);
+  expect(free(NEW_ENDPOINT.maxInFlight)).toBe(0);
+});
+
+const QUEUES = 100;
+
+test('all queues of a throttled shop are postponed together', async () => {
+  const active = new ActiveQueues();
+  for (let n = 1n; n <= QUEUES; n += 1n) {
+    const ids = { shopId: 1n, subscriptionId: n, endpointId: n, endpointKey: `1:${n}` };
+    active.add({ ...ids, key: `1:${n}`, shard: 0, health: NEW_ENDPOINT });
+  }
+  let nowMs = 0;
+  const postponed: number[] = [];
+  const used: Partial<SchedulerOptions> = {
+    active,
+    inFlight: new InFlightAttempts(),
+    attempts: { isShortOfSockets: () => false, start: () => {} },
+    shopBytes: {
+      take: () => false,
+      // The clock advances while queues are checked.
+      waitMs: () => {
+        nowMs += 0.01;
+        return 60_000 - nowMs;
+      },
+      throttled: () => 1,
+    },
+    loader: { postpone: async (queues) => void postponed.push(queues.length) },
+  };
+  // The test needs only this part, because no delivery is read or sent.
+  await new Scheduler(used as SchedulerOptions).sendDue();
+  expect(postponed).toEqual([QUEUES]);
 });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach } from '@jest/globals';
 import type { UrlPolicy } from '../../../platform/outbound/guard.ts';
+import { deadline } from '../../../platform/process/deadlines.ts';
 import { createSender, type SenderOptions } from '../send.ts';
 import type { SendResult } from '../send-result.ts';
 
@@ -9,7 +10,7 @@ import type { SendResult } from '../send-result.ts';
  * Time limit of an attempt. It is long, so that a slow machine does not look like a late response. Tests of late
  * responses set their own limit. Milliseconds.
  */
-const ATTEMPT_MS = 15_000;
+const ATTEMPT_MS = deadline(15_000);
 
 /** Addresses that tests may reach: loopback, with either scheme. */
 export const LOOPBACK: UrlPolicy = {

@@ -2,12 +2,12 @@ import type {
   CommerceProvider,
   EffectKind,
   EffectRequest,
-} from '../../../../services/returns/commerce/provider.ts';
+} from '../../../../services/commerce/provider.ts';
 import {
   createShopifyCommerce,
   type ShopifyCommerceOptions,
-} from '../../../../services/returns/commerce/shopify/adapter.ts';
-import { createShopifyClient } from '../../../../services/returns/commerce/shopify/client.ts';
+} from '../../../../services/commerce/shopify/adapter.ts';
+import { createShopifyClient } from '../../../../services/commerce/shopify/client.ts';
 import { ACCESS, exampleShop, POLICY, SHOP_DOMAIN, TOKEN } from './example-shop.ts';
 import { type Fault, type ShopifyServerOptions, startShopify } from './server.ts';
 import type { Shop } from './shop.ts';

@@ -1,4 +1,4 @@
-import { formatAmount, minorOf } from '../../../../services/platform/money.ts';
+import { formatAmount, minorOf } from '../../../../services/platform/values/money.ts';
 import { type MadeDraft, makerOf, type Shop } from './shop.ts';
 import { draftView, numberOf } from './views.ts';
 

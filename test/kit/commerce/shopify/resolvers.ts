@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, GraphQLError, type GraphQLResolveInfo, getDirectiveValues } from 'graphql';
-import { formatAmount, minorOf } from '../../../../services/platform/money.ts';
+import { formatAmount, minorOf } from '../../../../services/platform/values/money.ts';
 import { draftMutationsOf, type MoneyInput } from './drafts.ts';
 import {
   type DraftsOrder,

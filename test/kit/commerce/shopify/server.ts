@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { graphql, Kind, parse, type SelectionSetNode } from 'graphql';
 import { listenOnLoopback } from '../../../../deploy/local/loopback.ts';
-import { SHOPIFY_API_VERSION } from '../../../../services/returns/commerce/shopify/client.ts';
+import { SHOPIFY_API_VERSION } from '../../../../services/commerce/shopify/client.ts';
 import { resolversOf, schema } from './resolvers.ts';
 import type { Shop } from './shop.ts';
 

@@ -1,4 +1,4 @@
-import { type Both, minorOf } from '../../../../services/platform/money.ts';
+import { type Both, minorOf } from '../../../../services/platform/values/money.ts';
 
 /** The payment gateway of all orders. */
 export const GATEWAY = 'shopify_payments';
@@ -21,6 +21,16 @@ export interface ShopOrder {
   /** The price of shipping after discounts, and its tax. */
   readonly shipping?: { readonly price: Both<string>; readonly tax: Both<string> };
   readonly email?: string;
+  /** Whether the app may not read e-mail and address. */
+  readonly isProtected?: boolean;
+  readonly shippedTo?: { readonly zip: string; readonly countryCodeV2: string };
+  readonly createdAt?: Date;
+  readonly cancelledAt?: Date;
+  readonly fulfilments?: readonly {
+    readonly createdAt: Date;
+    readonly deliveredAt?: Date;
+    readonly status?: 'CANCELLED';
+  }[];
   readonly lines: readonly ShopLine[];
 }
 
@@ -40,6 +50,9 @@ export interface ShopLine {
   readonly unfulfilled?: number;
   /** What it is, by default goods. */
   readonly kind?: 'gift card' | 'tip';
+  readonly variantTitle?: string;
+  readonly image?: string;
+  readonly product?: { readonly id: bigint; readonly tags: readonly string[] };
   /** How its stock is counted; by default it is. */
   readonly stock?: 'not counted' | 'deleted';
 }

@@ -1,4 +1,10 @@
-import { type Both, formatAmount, inBoth, minorOf } from '../../../../services/platform/money.ts';
+import { GraphQLError } from 'graphql';
+import {
+  type Both,
+  formatAmount,
+  inBoth,
+  minorOf,
+} from '../../../../services/platform/values/money.ts';
 import {
   type Adjustment,
   type DraftsOrder,
@@ -24,10 +30,19 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
   return {
     id: gid('Order', id),
     name,
-    email: order.email ?? null,
-    shippingAddress: null,
-    createdAt: new Date().toISOString(),
-    cancelledAt: null,
+    email() {
+      if (!order.isProtected) return order.email ?? null;
+      const extensions = { code: 'ACCESS_DENIED' };
+      throw new GraphQLError('This app is not approved to access the Order object', { extensions });
+    },
+    shippingAddress: order.shippedTo ?? null,
+    createdAt: (order.createdAt ?? new Date()).toISOString(),
+    cancelledAt: order.cancelledAt?.toISOString() ?? null,
+    fulfillments: (order.fulfilments ?? []).map((one) => ({
+      status: one.status ?? 'SUCCESS',
+      createdAt: one.createdAt.toISOString(),
+      deliveredAt: one.deliveredAt?.toISOString() ?? null,
+    })),
     currencyCode: SHOP_CURRENCY,
     presentmentCurrencyCode: currency,
     customer: customerId === undefined ? null : { id: gid('Customer', customerId) },
@@ -80,7 +95,9 @@ function lineView(shop: Shop, order: ShopOrder, line: ShopLine) {
     unfulfilledQuantity: Math.min(refundable, line.unfulfilled ?? 0),
     isGiftCard: line.kind === 'gift card',
     requiresShipping: line.kind === undefined,
-    product: null,
+    variantTitle: line.variantTitle ?? null,
+    image: line.image === undefined ? null : { url: line.image },
+    product: line.product ? { id: gid('Product', line.product.id), tags: line.product.tags } : null,
     variant: line.stock === 'deleted' ? null : variantView(line),
     originalTotalSet: bags(amountsOf(order, line).gross, currency),
     discountAllocations: (line.discounts ?? []).map((discount) => ({

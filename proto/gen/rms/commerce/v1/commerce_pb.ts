@@ -10,13 +10,15 @@ import type { Actor } from "../../common/v1/actor_pb.ts";
 import { file_rms_common_v1_actor } from "../../common/v1/actor_pb.ts";
 import type { Amount, Money } from "../../common/v1/money_pb.ts";
 import { file_rms_common_v1_money } from "../../common/v1/money_pb.ts";
+import type { UpsellPayment } from "../../returns/v1/return_pb.ts";
+import { file_rms_returns_v1_return } from "../../returns/v1/return_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rms/commerce/v1/commerce.proto.
  */
 export const file_rms_commerce_v1_commerce: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSK3AgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlZnVzZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIrMBCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCRIUCgxvcmRlcl9leGlzdHMYBiABKAgiMwoQUnVuQ2hlY2tSZXNwb25zZRINCgV0aXRsZRgBIAEoCRIQCghwcm9ibGVtcxgCIAMoCSLuAgoKRGlmZmVyZW5jZRI0Cgdwcm9ibGVtGAEgASgOMiMucm1zLmNvbW1lcmNlLnYxLkRpZmZlcmVuY2UuUHJvYmxlbRIpCgRraW5kGAIgASgOMhsucm1zLmNvbW1lcmNlLnYxLkVmZmVjdEtpbmQSCwoDa2V5GAMgASgJEiIKBG91cnMYBCABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5EiQKBnRoZWlycxgFIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSEwoLcHJvdmlkZXJfaWQYBiABKAkikgEKB1Byb2JsZW0SFwoTUFJPQkxFTV9VTlNQRUNJRklFRBAAEhMKD1BST0JMRU1fTUlTU0lORxABEhYKElBST0JMRU1fVU5FWFBFQ1RFRBACEhIKDlBST0JMRU1fQU1PVU5UEAMSFgoSUFJPQkxFTV9VTkFOU1dFUkVEEAQSFQoRUFJPQkxFTV9EVVBMSUNBVEUQBSJVChBSZWNvbmNpbGVSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgsKA2RheRgDIAEoCSJ2ChFSZWNvbmNpbGVSZXNwb25zZRIQCghjb21wYXJlZBgBIAEoBRIOCgZsaXN0ZWQYAiABKAgSMAoLZGlmZmVyZW5jZXMYAyADKAsyGy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZRINCgV0b3RhbBgEIAEoBSJdChJMaXN0RWZmZWN0c1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDIj8KE0xpc3RFZmZlY3RzUmVzcG9uc2USKAoHZWZmZWN0cxgBIAMoCzIXLnJtcy5jb21tZXJjZS52MS5FZmZlY3QitAIKBU9yZGVyEgoKAmlkGAEgASgDEgwKBG5hbWUYAiABKAkSEAoIY3VycmVuY3kYAyABKAkSHAoUcHJlc2VudG1lbnRfY3VycmVuY3kYBCABKAkSKQoFbGluZXMYBSADKAsyGi5ybXMuY29tbWVyY2UudjEuT3JkZXJMaW5lEiwKDXNoaXBwaW5nX3BhaWQYBiABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIsCg1zaGlwcGluZ19sZWZ0GAcgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSMwoUcmVmdW5kZWRfZm9yX25vX2xpbmUYCCABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIlCgZ1bnBhaWQYCSABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudCLSAQoOT3JkZXJMaW5lVmFsdWUSJAoFcHJpY2UYASABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBInCghkaXNjb3VudBgCIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiIKA3RheBgDIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiQKBXRvdGFsGAQgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJwoIc2hpcHBpbmcYBSABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudCKeAgoJT3JkZXJMaW5lEgoKAmlkGAEgASgDEg0KBXRpdGxlGAIgASgJEgsKA3NrdRgDIAEoCRISCgpwcm9kdWN0X2lkGAQgASgDEhIKCnZhcmlhbnRfaWQYBSABKAMSEAoIcXVhbnRpdHkYBiABKAUSEgoKcmV0dXJuYWJsZRgHIAEoBRIpCgp1bml0X3ByaWNlGAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSLQoEcGFpZBgJIAEoCzIfLnJtcy5jb21tZXJjZS52MS5PcmRlckxpbmVWYWx1ZRItCgRsZWZ0GAogASgLMh8ucm1zLmNvbW1lcmNlLnYxLk9yZGVyTGluZVZhbHVlEhIKCnVuaXRzX2xlZnQYCyABKAUiVgoQRmluZE9yZGVyUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIMCgRuYW1lGAMgASgJIjoKEUZpbmRPcmRlclJlc3BvbnNlEiUKBW9yZGVyGAEgASgLMhYucm1zLmNvbW1lcmNlLnYxLk9yZGVyIlAKCk1hZGVFZmZlY3QSEwoLcHJvdmlkZXJfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgdnYXRld2F5GAMgASgJEg4KBmFtb3VudBgEIAEoCSK0AQoTU2V0dGxlRWZmZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMSKQoEa2luZBgEIAEoDjIbLnJtcy5jb21tZXJjZS52MS5FZmZlY3RLaW5kEikKBG1hZGUYBSABKAsyGy5ybXMuY29tbWVyY2UudjEuTWFkZUVmZmVjdCI/ChRTZXR0bGVFZmZlY3RSZXNwb25zZRInCgZlZmZlY3QYASABKAsyFy5ybXMuY29tbWVyY2UudjEuRWZmZWN0ImwKH0NyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEwoLc2hvcF9kb21haW4YAyABKAkiYAogQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVzcG9uc2USDAoEbGluaxgBIAEoCRIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJBChpCZWdpblNob3BpZnlJbnN0YWxsUmVxdWVzdBINCgVxdWVyeRgBIAEoCRIUCgxyZWRpcmVjdF91cmwYAiABKAkifgobQmVnaW5TaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhUKDWF1dGhvcml6ZV91cmwYAiABKAkSDwoHYnJvd3NlchgDIAEoCSI/Ch1Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVxdWVzdBINCgVxdWVyeRgBIAEoCRIPCgdicm93c2VyGAIgASgJIqEBCh5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVzcG9uc2USNwoHcHJvYmxlbRgBIAEoDjImLnJtcy5jb21tZXJjZS52MS5TaG9waWZ5SW5zdGFsbFByb2JsZW0SFgoObWlzc2luZ19zY29wZXMYAiADKAkSEwoLc2hvcF9kb21haW4YAyABKAkSGQoRY29ubmVjdGVkX3Nob3BfaWQYBCABKAMipAEKHFJlY2VpdmVTaG9waWZ5V2ViaG9va1JlcXVlc3QSDAoEYm9keRgBIAEoDBIMCgRobWFjGAIgASgJEhMKC3Nob3BfZG9tYWluGAMgASgJEg0KBXRvcGljGAQgASgJEhIKCndlYmhvb2tfaWQYBSABKAkSMAoMdHJpZ2dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIxCh1SZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCKBAQoSU2hvcGlmeURhdGFSZXF1ZXN0Ei8KC3JlY2VpdmVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXF1ZXN0X2lkGAIgASgDEhMKC2N1c3RvbWVyX2lkGAMgASgDEhEKCW9yZGVyX2lkcxgEIAMoAyJWCh5MaXN0U2hvcGlmeURhdGFSZXF1ZXN0c1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IiWAofTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXNwb25zZRI1CghyZXF1ZXN0cxgBIAMoCzIjLnJtcy5jb21tZXJjZS52MS5TaG9waWZ5RGF0YVJlcXVlc3QiowEKE1JlY2VpdmVFdmVudFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISDAoEYm9keRgDIAEoDBISCgp3ZWJob29rX2lkGAQgASgJEhkKEXdlYmhvb2tfdGltZXN0YW1wGAUgASgJEhkKEXdlYmhvb2tfc2lnbmF0dXJlGAYgASgJIqQCChRSZWNlaXZlRXZlbnRSZXNwb25zZRJCCghhY2NlcHRlZBgBIAEoCzIuLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlRXZlbnRSZXNwb25zZS5BY2NlcHRlZEgAEkYKCnVudmVyaWZpZWQYAiABKAsyMC5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuVW52ZXJpZmllZEgAEkAKB2ludmFsaWQYAyABKAsyLS5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuSW52YWxpZEgAGgoKCEFjY2VwdGVkGgwKClVudmVyaWZpZWQaGgoHSW52YWxpZBIPCgdtZXNzYWdlGAEgASgJQggKBnJlc3VsdCpsCg9Db21tZXJjZUFkYXB0ZXISIAocQ09NTUVSQ0VfQURBUFRFUl9VTlNQRUNJRklFRBAAEhkKFUNPTU1FUkNFX0FEQVBURVJfSFRUUBABEhwKGENPTU1FUkNFX0FEQVBURVJfU0hPUElGWRACKsIDChVTaG9waWZ5SW5zdGFsbFByb2JsZW0SJwojU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fVU5TUEVDSUZJRUQQABIqCiZTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9OT1RfQ09ORklHVVJFRBABEiAKHFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0xJTksQAhIlCiFTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9TSUdOQVRVUkUQAxIhCh1TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9TVEFURRAEEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RPTUFJThAFEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RFTklFRBAGEiQKIFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0VYQ0hBTkdFEAcSIgoeU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU0NPUEVTEAgSKAokU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fRE9NQUlOX1RBS0VOEAkSLAooU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fVU5LTk9XTl9PVVRDT01FUxAKKrcCCgVDaGVjaxIVChFDSEVDS19VTlNQRUNJRklFRBAAEhQKEENIRUNLX1NJR05BVFVSRVMQARIRCg1DSEVDS19FRkZFQ1RTEAISDwoLQ0hFQ0tfTU9ORVkQAxIRCg1DSEVDS19SRVBFQVRTEAQSFQoRQ0hFQ0tfQ09OQ1VSUkVOQ1kQBRIQCgxDSEVDS19TRUFSQ0gQBhIWChJDSEVDS19MT1NUX0FOU1dFUlMQBxIQCgxDSEVDS19FUlJPUlMQCBIQCgxDSEVDS19USU1JTkcQCRIOCgpDSEVDS19MSVNUEAoSFAoQQ0hFQ0tfQ09OTkVDVElPThALEhEKDUNIRUNLX1JFU1RPQ0sQDBIWChJDSEVDS19PUkRFUl9DQU5DRUwQDRIUChBDSEVDS19PUkRFUl9GSU5EEA4qswEKCkVmZmVjdEtpbmQSGwoXRUZGRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIeChpFRkZFQ1RfS0lORF9FWENIQU5HRV9PUkRFUhABEhkKFUVGRkVDVF9LSU5EX0dJRlRfQ0FSRBACEhYKEkVGRkVDVF9LSU5EX1JFRlVORBADEhcKE0VGRkVDVF9LSU5EX1JFU1RPQ0sQBBIcChhFRkZFQ1RfS0lORF9PUkRFUl9DQU5DRUwQBSp2CgtFZmZlY3RTdGF0ZRIcChhFRkZFQ1RfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRFRkZFQ1RfU1RBVEVfUExBTk5FRBABEhgKFEVGRkVDVF9TVEFURV9VTktOT1dOEAISFQoRRUZGRUNUX1NUQVRFX01BREUQAzKNDAoPQ29tbWVyY2VTZXJ2aWNlEkwKB0Nvbm5lY3QSHy5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlcXVlc3QaIC5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlc3BvbnNlEmMKDUdldENvbm5lY3Rpb24SJS5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlcXVlc3QaJi5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlc3BvbnNlIgOQAgESWwoMUm90YXRlU2VjcmV0EiQucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVzcG9uc2USWgoKRGlzY29ubmVjdBIiLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVxdWVzdBojLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVzcG9uc2UiA5ACAhJPCghSdW5DaGVjaxIgLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1JlcXVlc3QaIS5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXNwb25zZRJXCglSZWNvbmNpbGUSIS5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXNwb25zZSIDkAICEl0KC0xpc3RFZmZlY3RzEiMucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVxdWVzdBokLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1Jlc3BvbnNlIgOQAgESVwoJRmluZE9yZGVyEiEucm1zLmNvbW1lcmNlLnYxLkZpbmRPcmRlclJlcXVlc3QaIi5ybXMuY29tbWVyY2UudjEuRmluZE9yZGVyUmVzcG9uc2UiA5ACARJbCgxTZXR0bGVFZmZlY3QSJC5ybXMuY29tbWVyY2UudjEuU2V0dGxlRWZmZWN0UmVxdWVzdBolLnJtcy5jb21tZXJjZS52MS5TZXR0bGVFZmZlY3RSZXNwb25zZRJ/ChhDcmVhdGVTaG9waWZ5SW5zdGFsbExpbmsSMC5ybXMuY29tbWVyY2UudjEuQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVxdWVzdBoxLnJtcy5jb21tZXJjZS52MS5DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXNwb25zZRJwChNCZWdpblNob3BpZnlJbnN0YWxsEisucm1zLmNvbW1lcmNlLnYxLkJlZ2luU2hvcGlmeUluc3RhbGxSZXF1ZXN0Giwucm1zLmNvbW1lcmNlLnYxLkJlZ2luU2hvcGlmeUluc3RhbGxSZXNwb25zZRJ5ChZDb21wbGV0ZVNob3BpZnlJbnN0YWxsEi4ucm1zLmNvbW1lcmNlLnYxLkNvbXBsZXRlU2hvcGlmeUluc3RhbGxSZXF1ZXN0Gi8ucm1zLmNvbW1lcmNlLnYxLkNvbXBsZXRlU2hvcGlmeUluc3RhbGxSZXNwb25zZRJ7ChVSZWNlaXZlU2hvcGlmeVdlYmhvb2sSLS5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZVNob3BpZnlXZWJob29rUmVxdWVzdBouLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXNwb25zZSIDkAICEoEBChdMaXN0U2hvcGlmeURhdGFSZXF1ZXN0cxIvLnJtcy5jb21tZXJjZS52MS5MaXN0U2hvcGlmeURhdGFSZXF1ZXN0c1JlcXVlc3QaMC5ybXMuY29tbWVyY2UudjEuTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXNwb25zZSIDkAIBEmAKDFJlY2VpdmVFdmVudBIkLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlRXZlbnRSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
+  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSK3AgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlZnVzZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLuAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkSCwoDZHVlGAogASgJEjUKDnVwc2VsbF9wYXltZW50GAsgASgOMh0ucm1zLnJldHVybnMudjEuVXBzZWxsUGF5bWVudCJiCg5Db25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchILCgN1cmwYAyABKAkSDQoFZm9yY2UYBCABKAgiawoPQ29ubmVjdFJlc3BvbnNlEi8KCmNvbm5lY3Rpb24YASABKAsyGy5ybXMuY29tbWVyY2UudjEuQ29ubmVjdGlvbhInCgZzZWNyZXQYAiABKAsyFy5ybXMuY29tbWVyY2UudjEuU2VjcmV0IkwKFEdldENvbm5lY3Rpb25SZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIkgKFUdldENvbm5lY3Rpb25SZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24ikgEKE1JvdGF0ZVNlY3JldFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISGgoNb3ZlcmxhcF9ob3VycxgDIAEoBUgAiAEBEhcKD2lkZW1wb3RlbmN5X2tleRgEIAEoCUIQCg5fb3ZlcmxhcF9ob3VycyI/ChRSb3RhdGVTZWNyZXRSZXNwb25zZRInCgZzZWNyZXQYASABKAsyFy5ybXMuY29tbWVyY2UudjEuU2VjcmV0IlgKEURpc2Nvbm5lY3RSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEg0KBWZvcmNlGAMgASgIIioKEkRpc2Nvbm5lY3RSZXNwb25zZRIUCgxkaXNjb25uZWN0ZWQYASABKAgiswEKD1J1bkNoZWNrUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIlCgVjaGVjaxgDIAEoDjIWLnJtcy5jb21tZXJjZS52MS5DaGVjaxIZChFwcm92aWRlcl9vcmRlcl9pZBgEIAEoAxISCgpvcmRlcl9uYW1lGAUgASgJEhQKDG9yZGVyX2V4aXN0cxgGIAEoCCIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIpsCCghDaGVja1J1bhILCgN1cmwYASABKAkSLgoKc3RhcnRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2ludGVycnVwdGVkGAQgASgIEi0KBXN0ZXBzGAUgAygLMh4ucm1zLmNvbW1lcmNlLnYxLkNoZWNrUnVuLlN0ZXAaYAoEU3RlcBIlCgVjaGVjaxgBIAEoDjIWLnJtcy5jb21tZXJjZS52MS5DaGVjaxINCgV0aXRsZRgCIAEoCRIQCghhbnN3ZXJlZBgDIAEoCBIQCghwcm9ibGVtcxgEIAMoCSKQAQoRU3RhcnRDaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISGgoNdGVzdF9vcmRlcl9pZBgDIAEoA0gAiAEBEhcKD3Rlc3Rfb3JkZXJfbmFtZRgEIAEoCUIQCg5fdGVzdF9vcmRlcl9pZCI8ChJTdGFydENoZWNrUmVzcG9uc2USJgoDcnVuGAEgASgLMhkucm1zLmNvbW1lcmNlLnYxLkNoZWNrUnVuIksKE0dldExhc3RDaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IiPgoUR2V0TGFzdENoZWNrUmVzcG9uc2USJgoDcnVuGAEgASgLMhkucm1zLmNvbW1lcmNlLnYxLkNoZWNrUnVuIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCK0AgoFT3JkZXISCgoCaWQYASABKAMSDAoEbmFtZRgCIAEoCRIQCghjdXJyZW5jeRgDIAEoCRIcChRwcmVzZW50bWVudF9jdXJyZW5jeRgEIAEoCRIpCgVsaW5lcxgFIAMoCzIaLnJtcy5jb21tZXJjZS52MS5PcmRlckxpbmUSLAoNc2hpcHBpbmdfcGFpZBgGIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiwKDXNoaXBwaW5nX2xlZnQYByABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIzChRyZWZ1bmRlZF9mb3Jfbm9fbGluZRgIIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiUKBnVucGFpZBgJIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50ItIBCg5PcmRlckxpbmVWYWx1ZRIkCgVwcmljZRgBIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAIgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAMgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJAoFdG90YWwYBCABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBInCghzaGlwcGluZxgFIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Ip4CCglPcmRlckxpbmUSCgoCaWQYASABKAMSDQoFdGl0bGUYAiABKAkSCwoDc2t1GAMgASgJEhIKCnByb2R1Y3RfaWQYBCABKAMSEgoKdmFyaWFudF9pZBgFIAEoAxIQCghxdWFudGl0eRgGIAEoBRISCgpyZXR1cm5hYmxlGAcgASgFEikKCnVuaXRfcHJpY2UYCCABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBItCgRwYWlkGAkgASgLMh8ucm1zLmNvbW1lcmNlLnYxLk9yZGVyTGluZVZhbHVlEi0KBGxlZnQYCiABKAsyHy5ybXMuY29tbWVyY2UudjEuT3JkZXJMaW5lVmFsdWUSEgoKdW5pdHNfbGVmdBgLIAEoBSJxChBGaW5kT3JkZXJSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgwKBG5hbWUYAyABKAkSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMiOgoRRmluZE9yZGVyUmVzcG9uc2USJQoFb3JkZXIYASABKAsyFi5ybXMuY29tbWVyY2UudjEuT3JkZXIiYQoZUmVjb3JkU2FtcGxlT3JkZXJzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIOCgZvcmRlcnMYAyADKAkiLgoaUmVjb3JkU2FtcGxlT3JkZXJzUmVzcG9uc2USEAoIcmVjb3JkZWQYASABKAUiUAoKTWFkZUVmZmVjdBITCgtwcm92aWRlcl9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEg8KB2dhdGV3YXkYAyABKAkSDgoGYW1vdW50GAQgASgJIrQBChNTZXR0bGVFZmZlY3RSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhEKCXJldHVybl9pZBgDIAEoAxIpCgRraW5kGAQgASgOMhsucm1zLmNvbW1lcmNlLnYxLkVmZmVjdEtpbmQSKQoEbWFkZRgFIAEoCzIbLnJtcy5jb21tZXJjZS52MS5NYWRlRWZmZWN0Ij8KFFNldHRsZUVmZmVjdFJlc3BvbnNlEicKBmVmZmVjdBgBIAEoCzIXLnJtcy5jb21tZXJjZS52MS5FZmZlY3QibAofQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgtzaG9wX2RvbWFpbhgDIAEoCSJgCiBDcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXNwb25zZRIMCgRsaW5rGAEgASgJEi4KCmV4cGlyZXNfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlIKGkJlZ2luU2hvcGlmeUluc3RhbGxSZXF1ZXN0Eg0KBXF1ZXJ5GAEgASgJEhQKDHJlZGlyZWN0X3VybBgCIAEoCRIPCgd1c2VyX2lkGAMgASgJIn4KG0JlZ2luU2hvcGlmeUluc3RhbGxSZXNwb25zZRI3Cgdwcm9ibGVtGAEgASgOMiYucm1zLmNvbW1lcmNlLnYxLlNob3BpZnlJbnN0YWxsUHJvYmxlbRIVCg1hdXRob3JpemVfdXJsGAIgASgJEg8KB2Jyb3dzZXIYAyABKAkiPwodQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDwoHYnJvd3NlchgCIAEoCSKhAQoeQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhYKDm1pc3Npbmdfc2NvcGVzGAIgAygJEhMKC3Nob3BfZG9tYWluGAMgASgJEhkKEWNvbm5lY3RlZF9zaG9wX2lkGAQgASgDIqQBChxSZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXF1ZXN0EgwKBGJvZHkYASABKAwSDAoEaG1hYxgCIAEoCRITCgtzaG9wX2RvbWFpbhgDIAEoCRINCgV0b3BpYxgEIAEoCRISCgp3ZWJob29rX2lkGAUgASgJEjAKDHRyaWdnZXJlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMQodUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgigQEKElNob3BpZnlEYXRhUmVxdWVzdBIvCgtyZWNlaXZlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmVxdWVzdF9pZBgCIAEoAxITCgtjdXN0b21lcl9pZBgDIAEoAxIRCglvcmRlcl9pZHMYBCADKAMiVgoeTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIlgKH0xpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2USNQoIcmVxdWVzdHMYASADKAsyIy5ybXMuY29tbWVyY2UudjEuU2hvcGlmeURhdGFSZXF1ZXN0IqMBChNSZWNlaXZlRXZlbnRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgwKBGJvZHkYAyABKAwSEgoKd2ViaG9va19pZBgEIAEoCRIZChF3ZWJob29rX3RpbWVzdGFtcBgFIAEoCRIZChF3ZWJob29rX3NpZ25hdHVyZRgGIAEoCSKkAgoUUmVjZWl2ZUV2ZW50UmVzcG9uc2USQgoIYWNjZXB0ZWQYASABKAsyLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuQWNjZXB0ZWRIABJGCgp1bnZlcmlmaWVkGAIgASgLMjAucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLlVudmVyaWZpZWRIABJACgdpbnZhbGlkGAMgASgLMi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLkludmFsaWRIABoKCghBY2NlcHRlZBoMCgpVbnZlcmlmaWVkGhoKB0ludmFsaWQSDwoHbWVzc2FnZRgBIAEoCUIICgZyZXN1bHQqbAoPQ29tbWVyY2VBZGFwdGVyEiAKHENPTU1FUkNFX0FEQVBURVJfVU5TUEVDSUZJRUQQABIZChVDT01NRVJDRV9BREFQVEVSX0hUVFAQARIcChhDT01NRVJDRV9BREFQVEVSX1NIT1BJRlkQAirqAwoVU2hvcGlmeUluc3RhbGxQcm9ibGVtEicKI1NIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOU1BFQ0lGSUVEEAASKgomU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fTk9UX0NPTkZJR1VSRUQQARIgChxTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9MSU5LEAISJQohU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU0lHTkFUVVJFEAMSIQodU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU1RBVEUQBBIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ET01BSU4QBRIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ERU5JRUQQBhIkCiBTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9FWENIQU5HRRAHEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1NDT1BFUxAIEigKJFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RPTUFJTl9UQUtFThAJEiwKKFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOS05PV05fT1VUQ09NRVMQChImCiJTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9PVEhFUl9VU0VSEAsqtwIKBUNoZWNrEhUKEUNIRUNLX1VOU1BFQ0lGSUVEEAASFAoQQ0hFQ0tfU0lHTkFUVVJFUxABEhEKDUNIRUNLX0VGRkVDVFMQAhIPCgtDSEVDS19NT05FWRADEhEKDUNIRUNLX1JFUEVBVFMQBBIVChFDSEVDS19DT05DVVJSRU5DWRAFEhAKDENIRUNLX1NFQVJDSBAGEhYKEkNIRUNLX0xPU1RfQU5TV0VSUxAHEhAKDENIRUNLX0VSUk9SUxAIEhAKDENIRUNLX1RJTUlORxAJEg4KCkNIRUNLX0xJU1QQChIUChBDSEVDS19DT05ORUNUSU9OEAsSEQoNQ0hFQ0tfUkVTVE9DSxAMEhYKEkNIRUNLX09SREVSX0NBTkNFTBANEhQKEENIRUNLX09SREVSX0ZJTkQQDiqzAQoKRWZmZWN0S2luZBIbChdFRkZFQ1RfS0lORF9VTlNQRUNJRklFRBAAEh4KGkVGRkVDVF9LSU5EX0VYQ0hBTkdFX09SREVSEAESGQoVRUZGRUNUX0tJTkRfR0lGVF9DQVJEEAISFgoSRUZGRUNUX0tJTkRfUkVGVU5EEAMSFwoTRUZGRUNUX0tJTkRfUkVTVE9DSxAEEhwKGEVGRkVDVF9LSU5EX09SREVSX0NBTkNFTBAFKnYKC0VmZmVjdFN0YXRlEhwKGEVGRkVDVF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEVGRkVDVF9TVEFURV9QTEFOTkVEEAESGAoURUZGRUNUX1NUQVRFX1VOS05PV04QAhIVChFFRkZFQ1RfU1RBVEVfTUFERRADMr8OCg9Db21tZXJjZVNlcnZpY2USTAoHQ29ubmVjdBIfLnJtcy5jb21tZXJjZS52MS5Db25uZWN0UmVxdWVzdBogLnJtcy5jb21tZXJjZS52MS5Db25uZWN0UmVzcG9uc2USYwoNR2V0Q29ubmVjdGlvbhIlLnJtcy5jb21tZXJjZS52MS5HZXRDb25uZWN0aW9uUmVxdWVzdBomLnJtcy5jb21tZXJjZS52MS5HZXRDb25uZWN0aW9uUmVzcG9uc2UiA5ACARJbCgxSb3RhdGVTZWNyZXQSJC5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVxdWVzdBolLnJtcy5jb21tZXJjZS52MS5Sb3RhdGVTZWNyZXRSZXNwb25zZRJaCgpEaXNjb25uZWN0EiIucm1zLmNvbW1lcmNlLnYxLkRpc2Nvbm5lY3RSZXF1ZXN0GiMucm1zLmNvbW1lcmNlLnYxLkRpc2Nvbm5lY3RSZXNwb25zZSIDkAICEk8KCFJ1bkNoZWNrEiAucm1zLmNvbW1lcmNlLnYxLlJ1bkNoZWNrUmVxdWVzdBohLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1Jlc3BvbnNlEloKClN0YXJ0Q2hlY2sSIi5ybXMuY29tbWVyY2UudjEuU3RhcnRDaGVja1JlcXVlc3QaIy5ybXMuY29tbWVyY2UudjEuU3RhcnRDaGVja1Jlc3BvbnNlIgOQAgISYAoMR2V0TGFzdENoZWNrEiQucm1zLmNvbW1lcmNlLnYxLkdldExhc3RDaGVja1JlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuR2V0TGFzdENoZWNrUmVzcG9uc2UiA5ACARJXCglSZWNvbmNpbGUSIS5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXNwb25zZSIDkAICEl0KC0xpc3RFZmZlY3RzEiMucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVxdWVzdBokLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1Jlc3BvbnNlIgOQAgESVwoJRmluZE9yZGVyEiEucm1zLmNvbW1lcmNlLnYxLkZpbmRPcmRlclJlcXVlc3QaIi5ybXMuY29tbWVyY2UudjEuRmluZE9yZGVyUmVzcG9uc2UiA5ACARJyChJSZWNvcmRTYW1wbGVPcmRlcnMSKi5ybXMuY29tbWVyY2UudjEuUmVjb3JkU2FtcGxlT3JkZXJzUmVxdWVzdBorLnJtcy5jb21tZXJjZS52MS5SZWNvcmRTYW1wbGVPcmRlcnNSZXNwb25zZSIDkAICElsKDFNldHRsZUVmZmVjdBIkLnJtcy5jb21tZXJjZS52MS5TZXR0bGVFZmZlY3RSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlc3BvbnNlEn8KGENyZWF0ZVNob3BpZnlJbnN0YWxsTGluaxIwLnJtcy5jb21tZXJjZS52MS5DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0GjEucm1zLmNvbW1lcmNlLnYxLkNyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEnAKE0JlZ2luU2hvcGlmeUluc3RhbGwSKy5ybXMuY29tbWVyY2UudjEuQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QaLC5ybXMuY29tbWVyY2UudjEuQmVnaW5TaG9waWZ5SW5zdGFsbFJlc3BvbnNlEnkKFkNvbXBsZXRlU2hvcGlmeUluc3RhbGwSLi5ybXMuY29tbWVyY2UudjEuQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QaLy5ybXMuY29tbWVyY2UudjEuQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEnsKFVJlY2VpdmVTaG9waWZ5V2ViaG9vaxItLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXF1ZXN0Gi4ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVTaG9waWZ5V2ViaG9va1Jlc3BvbnNlIgOQAgISgQEKF0xpc3RTaG9waWZ5RGF0YVJlcXVlc3RzEi8ucm1zLmNvbW1lcmNlLnYxLkxpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVxdWVzdBowLnJtcy5jb21tZXJjZS52MS5MaXN0U2hvcGlmeURhdGFSZXF1ZXN0c1Jlc3BvbnNlIgOQAgESYAoMUmVjZWl2ZUV2ZW50EiQucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money, file_rms_returns_v1_return]);
 
 /**
  * Connection is where the effects of a shop's returns are requested.
@@ -184,6 +186,20 @@ export type Effect = Message<"rms.commerce.v1.Effect"> & {
    * @generated from field: string problem = 9;
    */
   problem: string;
+
+  /**
+   * What the shopper is asked to pay of the amount of an exchange order; empty for the other kinds
+   *
+   * @generated from field: string due = 10;
+   */
+  due: string;
+
+  /**
+   * How the shopper pays for an exchange order what the returned goods do not; unspecified when they pay all of it
+   *
+   * @generated from field: rms.returns.v1.UpsellPayment upsell_payment = 11;
+   */
+  upsellPayment: UpsellPayment;
 };
 
 /**
@@ -517,6 +533,209 @@ export const RunCheckResponseSchema: GenMessage<RunCheckResponse> = /*@__PURE__*
   messageDesc(file_rms_commerce_v1_commerce, 12);
 
 /**
+ * CheckRun is all questions to an endpoint, and their results so far.
+ *
+ * @generated from message rms.commerce.v1.CheckRun
+ */
+export type CheckRun = Message<"rms.commerce.v1.CheckRun"> & {
+  /**
+   * The address that is asked
+   *
+   * @generated from field: string url = 1;
+   */
+  url: string;
+
+  /**
+   * When it began
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 2;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * Absent until its end. When the first question fails, the others are not asked
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 3;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * Whether it will not end, because its process did
+   *
+   * @generated from field: bool interrupted = 4;
+   */
+  interrupted: boolean;
+
+  /**
+   * All questions, in their order
+   *
+   * @generated from field: repeated rms.commerce.v1.CheckRun.Step steps = 5;
+   */
+  steps: CheckRun_Step[];
+};
+
+/**
+ * Describes the message rms.commerce.v1.CheckRun.
+ * Use `create(CheckRunSchema)` to create a new message.
+ */
+export const CheckRunSchema: GenMessage<CheckRun> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 13);
+
+/**
+ * Step is one question.
+ *
+ * @generated from message rms.commerce.v1.CheckRun.Step
+ */
+export type CheckRun_Step = Message<"rms.commerce.v1.CheckRun.Step"> & {
+  /**
+   * The question
+   *
+   * @generated from field: rms.commerce.v1.Check check = 1;
+   */
+  check: Check;
+
+  /**
+   * It, for people
+   *
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * Whether its result is known
+   *
+   * @generated from field: bool answered = 3;
+   */
+  answered: boolean;
+
+  /**
+   * What is wrong, and what the endpoint must do; empty when nothing is
+   *
+   * @generated from field: repeated string problems = 4;
+   */
+  problems: string[];
+};
+
+/**
+ * Describes the message rms.commerce.v1.CheckRun.Step.
+ * Use `create(CheckRun_StepSchema)` to create a new message.
+ */
+export const CheckRun_StepSchema: GenMessage<CheckRun_Step> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 13, 0);
+
+/**
+ * Request of StartCheck.
+ *
+ * @generated from message rms.commerce.v1.StartCheckRequest
+ */
+export type StartCheckRequest = Message<"rms.commerce.v1.StartCheckRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * The actor that is recorded for the call.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * An order of the merchant's platform that may be used for tests; 1 when absent
+   *
+   * @generated from field: optional int64 test_order_id = 3;
+   */
+  testOrderId?: bigint | undefined;
+
+  /**
+   * Its name, so that it must be found by it; empty when there is no such order
+   *
+   * @generated from field: string test_order_name = 4;
+   */
+  testOrderName: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.StartCheckRequest.
+ * Use `create(StartCheckRequestSchema)` to create a new message.
+ */
+export const StartCheckRequestSchema: GenMessage<StartCheckRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 14);
+
+/**
+ * Response of StartCheck.
+ *
+ * @generated from message rms.commerce.v1.StartCheckResponse
+ */
+export type StartCheckResponse = Message<"rms.commerce.v1.StartCheckResponse"> & {
+  /**
+   * The check that runs
+   *
+   * @generated from field: rms.commerce.v1.CheckRun run = 1;
+   */
+  run?: CheckRun | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.StartCheckResponse.
+ * Use `create(StartCheckResponseSchema)` to create a new message.
+ */
+export const StartCheckResponseSchema: GenMessage<StartCheckResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 15);
+
+/**
+ * Request of GetLastCheck.
+ *
+ * @generated from message rms.commerce.v1.GetLastCheckRequest
+ */
+export type GetLastCheckRequest = Message<"rms.commerce.v1.GetLastCheckRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * The actor that is recorded for the call.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.GetLastCheckRequest.
+ * Use `create(GetLastCheckRequestSchema)` to create a new message.
+ */
+export const GetLastCheckRequestSchema: GenMessage<GetLastCheckRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 16);
+
+/**
+ * Response of GetLastCheck.
+ *
+ * @generated from message rms.commerce.v1.GetLastCheckResponse
+ */
+export type GetLastCheckResponse = Message<"rms.commerce.v1.GetLastCheckResponse"> & {
+  /**
+   * Absent when there is none
+   *
+   * @generated from field: rms.commerce.v1.CheckRun run = 1;
+   */
+  run?: CheckRun | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.GetLastCheckResponse.
+ * Use `create(GetLastCheckResponseSchema)` to create a new message.
+ */
+export const GetLastCheckResponseSchema: GenMessage<GetLastCheckResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 17);
+
+/**
  * Difference is one effect about which the provider and this service do not agree.
  *
  * @generated from message rms.commerce.v1.Difference
@@ -570,7 +789,7 @@ export type Difference = Message<"rms.commerce.v1.Difference"> & {
  * Use `create(DifferenceSchema)` to create a new message.
  */
 export const DifferenceSchema: GenMessage<Difference> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 13);
+  messageDesc(file_rms_commerce_v1_commerce, 18);
 
 /**
  * Problem is what differs.
@@ -630,7 +849,7 @@ export type Difference_Problem = (typeof Difference_Problem)[keyof typeof Differ
  * Describes the enum rms.commerce.v1.Difference.Problem.
  */
 export const Difference_ProblemSchema: GenEnum<Difference_Problem> = /*@__PURE__*/
-  enumDesc(file_rms_commerce_v1_commerce, 13, 0);
+  enumDesc(file_rms_commerce_v1_commerce, 18, 0);
 
 /**
  * Request of Reconcile.
@@ -665,7 +884,7 @@ export type ReconcileRequest = Message<"rms.commerce.v1.ReconcileRequest"> & {
  * Use `create(ReconcileRequestSchema)` to create a new message.
  */
 export const ReconcileRequestSchema: GenMessage<ReconcileRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 14);
+  messageDesc(file_rms_commerce_v1_commerce, 19);
 
 /**
  * Response of Reconcile.
@@ -707,7 +926,7 @@ export type ReconcileResponse = Message<"rms.commerce.v1.ReconcileResponse"> & {
  * Use `create(ReconcileResponseSchema)` to create a new message.
  */
 export const ReconcileResponseSchema: GenMessage<ReconcileResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 15);
+  messageDesc(file_rms_commerce_v1_commerce, 20);
 
 /**
  * Request of ListEffects.
@@ -742,7 +961,7 @@ export type ListEffectsRequest = Message<"rms.commerce.v1.ListEffectsRequest"> &
  * Use `create(ListEffectsRequestSchema)` to create a new message.
  */
 export const ListEffectsRequestSchema: GenMessage<ListEffectsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 16);
+  messageDesc(file_rms_commerce_v1_commerce, 21);
 
 /**
  * Response of ListEffects.
@@ -763,7 +982,7 @@ export type ListEffectsResponse = Message<"rms.commerce.v1.ListEffectsResponse">
  * Use `create(ListEffectsResponseSchema)` to create a new message.
  */
 export const ListEffectsResponseSchema: GenMessage<ListEffectsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 17);
+  messageDesc(file_rms_commerce_v1_commerce, 22);
 
 /**
  * Order is an order at the commerce provider, as it was paid.
@@ -840,7 +1059,7 @@ export type Order = Message<"rms.commerce.v1.Order"> & {
  * Use `create(OrderSchema)` to create a new message.
  */
 export const OrderSchema: GenMessage<Order> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 18);
+  messageDesc(file_rms_commerce_v1_commerce, 23);
 
 /**
  * OrderLineValue is what was paid for units of an order line: total is price - discount + tax.
@@ -889,7 +1108,7 @@ export type OrderLineValue = Message<"rms.commerce.v1.OrderLineValue"> & {
  * Use `create(OrderLineValueSchema)` to create a new message.
  */
 export const OrderLineValueSchema: GenMessage<OrderLineValue> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 19);
+  messageDesc(file_rms_commerce_v1_commerce, 24);
 
 /**
  * OrderLine is a line of an order at the commerce provider.
@@ -980,7 +1199,7 @@ export type OrderLine = Message<"rms.commerce.v1.OrderLine"> & {
  * Use `create(OrderLineSchema)` to create a new message.
  */
 export const OrderLineSchema: GenMessage<OrderLine> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 20);
+  messageDesc(file_rms_commerce_v1_commerce, 25);
 
 /**
  * Request of FindOrder.
@@ -1003,11 +1222,18 @@ export type FindOrderRequest = Message<"rms.commerce.v1.FindOrderRequest"> & {
   actor?: Actor | undefined;
 
   /**
-   * Its name, 1 to 191 characters
+   * Its name, 1 to 191 characters; empty with provider_order_id
    *
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * The provider's id of it; 0 with name
+   *
+   * @generated from field: int64 provider_order_id = 4;
+   */
+  providerOrderId: bigint;
 };
 
 /**
@@ -1015,7 +1241,7 @@ export type FindOrderRequest = Message<"rms.commerce.v1.FindOrderRequest"> & {
  * Use `create(FindOrderRequestSchema)` to create a new message.
  */
 export const FindOrderRequestSchema: GenMessage<FindOrderRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 21);
+  messageDesc(file_rms_commerce_v1_commerce, 26);
 
 /**
  * Response of FindOrder.
@@ -1024,7 +1250,7 @@ export const FindOrderRequestSchema: GenMessage<FindOrderRequest> = /*@__PURE__*
  */
 export type FindOrderResponse = Message<"rms.commerce.v1.FindOrderResponse"> & {
   /**
-   * The order; absent when there is none with this name
+   * The order; absent when there is none
    *
    * @generated from field: rms.commerce.v1.Order order = 1;
    */
@@ -1036,7 +1262,63 @@ export type FindOrderResponse = Message<"rms.commerce.v1.FindOrderResponse"> & {
  * Use `create(FindOrderResponseSchema)` to create a new message.
  */
 export const FindOrderResponseSchema: GenMessage<FindOrderResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 22);
+  messageDesc(file_rms_commerce_v1_commerce, 27);
+
+/**
+ * Request of RecordSampleOrders.
+ *
+ * @generated from message rms.commerce.v1.RecordSampleOrdersRequest
+ */
+export type RecordSampleOrdersRequest = Message<"rms.commerce.v1.RecordSampleOrdersRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * The actor that is recorded for the call.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * 1 to 100 orders, each the JSON of `order` in an answer to `order.find`, of up to 262,144 characters
+   *
+   * @generated from field: repeated string orders = 3;
+   */
+  orders: string[];
+};
+
+/**
+ * Describes the message rms.commerce.v1.RecordSampleOrdersRequest.
+ * Use `create(RecordSampleOrdersRequestSchema)` to create a new message.
+ */
+export const RecordSampleOrdersRequestSchema: GenMessage<RecordSampleOrdersRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 28);
+
+/**
+ * Response of RecordSampleOrders.
+ *
+ * @generated from message rms.commerce.v1.RecordSampleOrdersResponse
+ */
+export type RecordSampleOrdersResponse = Message<"rms.commerce.v1.RecordSampleOrdersResponse"> & {
+  /**
+   * How many were recorded
+   *
+   * @generated from field: int32 recorded = 1;
+   */
+  recorded: number;
+};
+
+/**
+ * Describes the message rms.commerce.v1.RecordSampleOrdersResponse.
+ * Use `create(RecordSampleOrdersResponseSchema)` to create a new message.
+ */
+export const RecordSampleOrdersResponseSchema: GenMessage<RecordSampleOrdersResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 29);
 
 /**
  * MadeEffect is what a person found at the provider.
@@ -1078,7 +1360,7 @@ export type MadeEffect = Message<"rms.commerce.v1.MadeEffect"> & {
  * Use `create(MadeEffectSchema)` to create a new message.
  */
 export const MadeEffectSchema: GenMessage<MadeEffect> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 23);
+  messageDesc(file_rms_commerce_v1_commerce, 30);
 
 /**
  * Request of SettleEffect.
@@ -1127,7 +1409,7 @@ export type SettleEffectRequest = Message<"rms.commerce.v1.SettleEffectRequest">
  * Use `create(SettleEffectRequestSchema)` to create a new message.
  */
 export const SettleEffectRequestSchema: GenMessage<SettleEffectRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 24);
+  messageDesc(file_rms_commerce_v1_commerce, 31);
 
 /**
  * Response of SettleEffect.
@@ -1148,7 +1430,7 @@ export type SettleEffectResponse = Message<"rms.commerce.v1.SettleEffectResponse
  * Use `create(SettleEffectResponseSchema)` to create a new message.
  */
 export const SettleEffectResponseSchema: GenMessage<SettleEffectResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 25);
+  messageDesc(file_rms_commerce_v1_commerce, 32);
 
 /**
  * Request of CreateShopifyInstallLink.
@@ -1183,7 +1465,7 @@ export type CreateShopifyInstallLinkRequest = Message<"rms.commerce.v1.CreateSho
  * Use `create(CreateShopifyInstallLinkRequestSchema)` to create a new message.
  */
 export const CreateShopifyInstallLinkRequestSchema: GenMessage<CreateShopifyInstallLinkRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 26);
+  messageDesc(file_rms_commerce_v1_commerce, 33);
 
 /**
  * Response of CreateShopifyInstallLink.
@@ -1211,7 +1493,7 @@ export type CreateShopifyInstallLinkResponse = Message<"rms.commerce.v1.CreateSh
  * Use `create(CreateShopifyInstallLinkResponseSchema)` to create a new message.
  */
 export const CreateShopifyInstallLinkResponseSchema: GenMessage<CreateShopifyInstallLinkResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 27);
+  messageDesc(file_rms_commerce_v1_commerce, 34);
 
 /**
  * Request of BeginShopifyInstall.
@@ -1232,6 +1514,13 @@ export type BeginShopifyInstallRequest = Message<"rms.commerce.v1.BeginShopifyIn
    * @generated from field: string redirect_url = 2;
    */
   redirectUrl: string;
+
+  /**
+   * The user that this browser is signed in as; empty when it is not
+   *
+   * @generated from field: string user_id = 3;
+   */
+  userId: string;
 };
 
 /**
@@ -1239,7 +1528,7 @@ export type BeginShopifyInstallRequest = Message<"rms.commerce.v1.BeginShopifyIn
  * Use `create(BeginShopifyInstallRequestSchema)` to create a new message.
  */
 export const BeginShopifyInstallRequestSchema: GenMessage<BeginShopifyInstallRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 28);
+  messageDesc(file_rms_commerce_v1_commerce, 35);
 
 /**
  * Response of BeginShopifyInstall.
@@ -1274,7 +1563,7 @@ export type BeginShopifyInstallResponse = Message<"rms.commerce.v1.BeginShopifyI
  * Use `create(BeginShopifyInstallResponseSchema)` to create a new message.
  */
 export const BeginShopifyInstallResponseSchema: GenMessage<BeginShopifyInstallResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 29);
+  messageDesc(file_rms_commerce_v1_commerce, 36);
 
 /**
  * Request of CompleteShopifyInstall.
@@ -1302,7 +1591,7 @@ export type CompleteShopifyInstallRequest = Message<"rms.commerce.v1.CompleteSho
  * Use `create(CompleteShopifyInstallRequestSchema)` to create a new message.
  */
 export const CompleteShopifyInstallRequestSchema: GenMessage<CompleteShopifyInstallRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 30);
+  messageDesc(file_rms_commerce_v1_commerce, 37);
 
 /**
  * Response of CompleteShopifyInstall.
@@ -1344,7 +1633,7 @@ export type CompleteShopifyInstallResponse = Message<"rms.commerce.v1.CompleteSh
  * Use `create(CompleteShopifyInstallResponseSchema)` to create a new message.
  */
 export const CompleteShopifyInstallResponseSchema: GenMessage<CompleteShopifyInstallResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 31);
+  messageDesc(file_rms_commerce_v1_commerce, 38);
 
 /**
  * Request of ReceiveShopifyWebhook.
@@ -1400,7 +1689,7 @@ export type ReceiveShopifyWebhookRequest = Message<"rms.commerce.v1.ReceiveShopi
  * Use `create(ReceiveShopifyWebhookRequestSchema)` to create a new message.
  */
 export const ReceiveShopifyWebhookRequestSchema: GenMessage<ReceiveShopifyWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 32);
+  messageDesc(file_rms_commerce_v1_commerce, 39);
 
 /**
  * Response of ReceiveShopifyWebhook.
@@ -1421,7 +1710,7 @@ export type ReceiveShopifyWebhookResponse = Message<"rms.commerce.v1.ReceiveShop
  * Use `create(ReceiveShopifyWebhookResponseSchema)` to create a new message.
  */
 export const ReceiveShopifyWebhookResponseSchema: GenMessage<ReceiveShopifyWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 33);
+  messageDesc(file_rms_commerce_v1_commerce, 40);
 
 /**
  * ShopifyDataRequest is the wish of a customer to see their data, which Shopify passed on.
@@ -1463,7 +1752,7 @@ export type ShopifyDataRequest = Message<"rms.commerce.v1.ShopifyDataRequest"> &
  * Use `create(ShopifyDataRequestSchema)` to create a new message.
  */
 export const ShopifyDataRequestSchema: GenMessage<ShopifyDataRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 34);
+  messageDesc(file_rms_commerce_v1_commerce, 41);
 
 /**
  * Request of ListShopifyDataRequests.
@@ -1491,7 +1780,7 @@ export type ListShopifyDataRequestsRequest = Message<"rms.commerce.v1.ListShopif
  * Use `create(ListShopifyDataRequestsRequestSchema)` to create a new message.
  */
 export const ListShopifyDataRequestsRequestSchema: GenMessage<ListShopifyDataRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 35);
+  messageDesc(file_rms_commerce_v1_commerce, 42);
 
 /**
  * Response of ListShopifyDataRequests.
@@ -1512,7 +1801,7 @@ export type ListShopifyDataRequestsResponse = Message<"rms.commerce.v1.ListShopi
  * Use `create(ListShopifyDataRequestsResponseSchema)` to create a new message.
  */
 export const ListShopifyDataRequestsResponseSchema: GenMessage<ListShopifyDataRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 36);
+  messageDesc(file_rms_commerce_v1_commerce, 43);
 
 /**
  * Request of ReceiveEvent. The headers are those of Standard Webhooks, as they were sent.
@@ -1568,7 +1857,7 @@ export type ReceiveEventRequest = Message<"rms.commerce.v1.ReceiveEventRequest">
  * Use `create(ReceiveEventRequestSchema)` to create a new message.
  */
 export const ReceiveEventRequestSchema: GenMessage<ReceiveEventRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 37);
+  messageDesc(file_rms_commerce_v1_commerce, 44);
 
 /**
  * Response of ReceiveEvent.
@@ -1613,7 +1902,7 @@ export type ReceiveEventResponse = Message<"rms.commerce.v1.ReceiveEventResponse
  * Use `create(ReceiveEventResponseSchema)` to create a new message.
  */
 export const ReceiveEventResponseSchema: GenMessage<ReceiveEventResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 38);
+  messageDesc(file_rms_commerce_v1_commerce, 45);
 
 /**
  * Accepted: the event is recorded, or an earlier one with its id was.
@@ -1628,7 +1917,7 @@ export type ReceiveEventResponse_Accepted = Message<"rms.commerce.v1.ReceiveEven
  * Use `create(ReceiveEventResponse_AcceptedSchema)` to create a new message.
  */
 export const ReceiveEventResponse_AcceptedSchema: GenMessage<ReceiveEventResponse_Accepted> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 38, 0);
+  messageDesc(file_rms_commerce_v1_commerce, 45, 0);
 
 /**
  * Unverified: the signature or its time is not valid, or the shop has no connection.
@@ -1643,7 +1932,7 @@ export type ReceiveEventResponse_Unverified = Message<"rms.commerce.v1.ReceiveEv
  * Use `create(ReceiveEventResponse_UnverifiedSchema)` to create a new message.
  */
 export const ReceiveEventResponse_UnverifiedSchema: GenMessage<ReceiveEventResponse_Unverified> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 38, 1);
+  messageDesc(file_rms_commerce_v1_commerce, 45, 1);
 
 /**
  * Invalid: the event was signed, but is not as documented. Nothing changed.
@@ -1664,7 +1953,7 @@ export type ReceiveEventResponse_Invalid = Message<"rms.commerce.v1.ReceiveEvent
  * Use `create(ReceiveEventResponse_InvalidSchema)` to create a new message.
  */
 export const ReceiveEventResponse_InvalidSchema: GenMessage<ReceiveEventResponse_Invalid> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 38, 2);
+  messageDesc(file_rms_commerce_v1_commerce, 45, 2);
 
 /**
  * CommerceAdapter is the kind of a commerce provider.
@@ -1787,6 +2076,13 @@ export const ShopifyInstallProblem = {
    * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_UNKNOWN_OUTCOMES = 10;
    */
   UNKNOWN_OUTCOMES: 10,
+
+  /**
+   * A user made the link, and the browser is not signed in as this user.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_OTHER_USER = 11;
+   */
+  OTHER_USER: 11,
 } as const;
 
 /**
@@ -2097,6 +2393,28 @@ export const CommerceService: GenService<{
     output: typeof RunCheckResponseSchema;
   },
   /**
+   * StartCheck begins to ask the endpoint of a shop all questions, one after another, in the background. While a check of
+   * the shop runs, it answers this one, and begins none. NOT_FOUND: the shop is not connected. FAILED_PRECONDITION: it is
+   * connected to Shopify. RESOURCE_EXHAUSTED: the last check began a moment ago, or too many checks run.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.StartCheck
+   */
+  startCheck: {
+    methodKind: "unary";
+    input: typeof StartCheckRequestSchema;
+    output: typeof StartCheckResponseSchema;
+  },
+  /**
+   * GetLastCheck reads the check that StartCheck began last, with its results so far. A new connection has none.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.GetLastCheck
+   */
+  getLastCheck: {
+    methodKind: "unary";
+    input: typeof GetLastCheckRequestSchema;
+    output: typeof GetLastCheckResponseSchema;
+  },
+  /**
    * Reconcile compares the effects of one day with those of the shop's provider, by key, and stores the result
    * for the alert. NOT_FOUND: the shop is not connected. FAILED_PRECONDITION: its provider did not answer as
    * documented.
@@ -2120,8 +2438,9 @@ export const CommerceService: GenService<{
     output: typeof ListEffectsResponseSchema;
   },
   /**
-   * FindOrder asks the commerce provider of a shop for an order by its name, as submissions by the name of an order do.
-   * FAILED_PRECONDITION: the provider looks no orders up, or rejects the question. UNAVAILABLE: it does not answer.
+   * FindOrder asks the commerce provider of a shop for an order, as submissions by the name of an order do.
+   * FAILED_PRECONDITION: the provider looks no orders up (NO_ORDER_LOOKUP), or rejects the question. UNAVAILABLE: it
+   * does not answer.
    *
    * @generated from rpc rms.commerce.v1.CommerceService.FindOrder
    */
@@ -2129,6 +2448,17 @@ export const CommerceService: GenService<{
     methodKind: "unary";
     input: typeof FindOrderRequestSchema;
     output: typeof FindOrderResponseSchema;
+  },
+  /**
+   * RecordSampleOrders gives a shop with the embedded provider orders, which it then finds. An order with a known id
+   * replaces the earlier one. FAILED_PRECONDITION: the shop is connected to a provider of its own.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.RecordSampleOrders
+   */
+  recordSampleOrders: {
+    methodKind: "unary";
+    input: typeof RecordSampleOrdersRequestSchema;
+    output: typeof RecordSampleOrdersResponseSchema;
   },
   /**
    * SettleEffect records what a person found in the provider's records about an effect with an unknown outcome: what
@@ -2144,7 +2474,8 @@ export const CommerceService: GenService<{
   },
   /**
    * CreateShopifyInstallLink makes the link with which a merchant connects a shop to its store at Shopify. It is
-   * valid for 15 minutes, until an install is complete. It replaces an earlier link of the shop. INVALID_ARGUMENT:
+   * valid for 15 minutes, until an install is complete. It replaces an earlier link of the shop. A link that a user
+   * made works only in a browser that is signed in as this user. INVALID_ARGUMENT:
    * the domain is not `<name>.myshopify.com`. FAILED_PRECONDITION: the returns service has no Shopify app or no
    * COMMERCE_KEYRING, the shop has no settings, the store is connected to another shop, or the provider would
    * change while an effect has an unknown outcome.

@@ -6,7 +6,6 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { file_rms_portal_v1_access } from "./access_pb.ts";
 import type { Person } from "./common_pb.ts";
 import { file_rms_portal_v1_common } from "./common_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
@@ -15,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/apps.proto.
  */
 export const file_rms_portal_v1_apps: GenFile = /*@__PURE__*/
-  fileDesc("ChhybXMvcG9ydGFsL3YxL2FwcHMucHJvdG8SDXJtcy5wb3J0YWwudjEiWgoDQXBwEhEKCWNsaWVudF9pZBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSMAoMaW5zdGFsbGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLMAQoKUmVtb3ZlZEFwcBIOCgJpZBgBIAEoA0ICMAESEQoJY2xpZW50X2lkGAIgASgJEg4KBmlzc3VlchgDIAEoCRIwCgxpbnN0YWxsZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlbW92ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKCnJlbW92ZWRfYnkYBiABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbiIRCg9MaXN0QXBwc1JlcXVlc3QiNAoQTGlzdEFwcHNSZXNwb25zZRIgCgRhcHBzGAEgAygLMhIucm1zLnBvcnRhbC52MS5BcHAiGAoWTGlzdFJlbW92ZWRBcHBzUmVxdWVzdCJQChdMaXN0UmVtb3ZlZEFwcHNSZXNwb25zZRInCgRhcHBzGAEgAygLMhkucm1zLnBvcnRhbC52MS5SZW1vdmVkQXBwEgwKBG1vcmUYAiABKAgiNQoQUmVtb3ZlQXBwUmVxdWVzdBIRCgljbGllbnRfaWQYASABKAkSDgoGaXNzdWVyGAIgASgJIhMKEVJlbW92ZUFwcFJlc3BvbnNlMpEDCgtBcHBzU2VydmljZRJ2CghMaXN0QXBwcxIeLnJtcy5wb3J0YWwudjEuTGlzdEFwcHNSZXF1ZXN0Gh8ucm1zLnBvcnRhbC52MS5MaXN0QXBwc1Jlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRKLAQoPTGlzdFJlbW92ZWRBcHBzEiUucm1zLnBvcnRhbC52MS5MaXN0UmVtb3ZlZEFwcHNSZXF1ZXN0GiYucm1zLnBvcnRhbC52MS5MaXN0UmVtb3ZlZEFwcHNSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2USfAoJUmVtb3ZlQXBwEh8ucm1zLnBvcnRhbC52MS5SZW1vdmVBcHBSZXF1ZXN0GiAucm1zLnBvcnRhbC52MS5SZW1vdmVBcHBSZXNwb25zZSIskAICqrwYJQoQZGV2ZWxvcGVyLm1hbmFnZRoRcG9ydGFsLnJlbW92ZV9hcHBiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
+  fileDesc("ChhybXMvcG9ydGFsL3YxL2FwcHMucHJvdG8SDXJtcy5wb3J0YWwudjEihQIKA0FwcBIRCgljbGllbnRfaWQYASABKAkSDgoGaXNzdWVyGAIgASgJEjAKDGluc3RhbGxlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEbmFtZRgEIAEoCRIPCgd3ZWJzaXRlGAUgASgJEicKBnNjb3BlcxgGIAMoCzIXLnJtcy5wb3J0YWwudjEuQXBwU2NvcGUSLwoOd2FpdGluZ19zY29wZXMYByADKAsyFy5ybXMucG9ydGFsLnYxLkFwcFNjb3BlEjAKDGxhc3RfdXNlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiJgoIQXBwU2NvcGUSDAoEbmFtZRgBIAEoCRIMCgR0ZXh0GAIgASgJIswBCgpSZW1vdmVkQXBwEg4KAmlkGAEgASgDQgIwARIRCgljbGllbnRfaWQYAiABKAkSDgoGaXNzdWVyGAMgASgJEjAKDGluc3RhbGxlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKcmVtb3ZlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoKcmVtb3ZlZF9ieRgGIAEoCzIVLnJtcy5wb3J0YWwudjEuUGVyc29uIhEKD0xpc3RBcHBzUmVxdWVzdCI0ChBMaXN0QXBwc1Jlc3BvbnNlEiAKBGFwcHMYASADKAsyEi5ybXMucG9ydGFsLnYxLkFwcCIYChZMaXN0UmVtb3ZlZEFwcHNSZXF1ZXN0IlAKF0xpc3RSZW1vdmVkQXBwc1Jlc3BvbnNlEicKBGFwcHMYASADKAsyGS5ybXMucG9ydGFsLnYxLlJlbW92ZWRBcHASDAoEbW9yZRgCIAEoCCI1ChBSZW1vdmVBcHBSZXF1ZXN0EhEKCWNsaWVudF9pZBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkiEwoRUmVtb3ZlQXBwUmVzcG9uc2UiSgoVQWxsb3dBcHBTY29wZXNSZXF1ZXN0EhEKCWNsaWVudF9pZBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSDgoGc2NvcGVzGAMgAygJIhgKFkFsbG93QXBwU2NvcGVzUmVzcG9uc2Uy/wIKC0FwcHNTZXJ2aWNlElAKCExpc3RBcHBzEh4ucm1zLnBvcnRhbC52MS5MaXN0QXBwc1JlcXVlc3QaHy5ybXMucG9ydGFsLnYxLkxpc3RBcHBzUmVzcG9uc2UiA5ACARJlCg9MaXN0UmVtb3ZlZEFwcHMSJS5ybXMucG9ydGFsLnYxLkxpc3RSZW1vdmVkQXBwc1JlcXVlc3QaJi5ybXMucG9ydGFsLnYxLkxpc3RSZW1vdmVkQXBwc1Jlc3BvbnNlIgOQAgESYgoOQWxsb3dBcHBTY29wZXMSJC5ybXMucG9ydGFsLnYxLkFsbG93QXBwU2NvcGVzUmVxdWVzdBolLnJtcy5wb3J0YWwudjEuQWxsb3dBcHBTY29wZXNSZXNwb25zZSIDkAICElMKCVJlbW92ZUFwcBIfLnJtcy5wb3J0YWwudjEuUmVtb3ZlQXBwUmVxdWVzdBogLnJtcy5wb3J0YWwudjEuUmVtb3ZlQXBwUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_common]);
 
 /**
  * App is an installed partner app.
@@ -43,6 +42,41 @@ export type App = Message<"rms.portal.v1.App"> & {
    * @generated from field: google.protobuf.Timestamp installed_at = 3;
    */
   installedAt?: Timestamp | undefined;
+
+  /**
+   * Its name; empty for an app that is not registered at this service
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * Its website; empty for none
+   *
+   * @generated from field: string website = 5;
+   */
+  website: string;
+
+  /**
+   * What members let it do; empty for an app of another authorization server
+   *
+   * @generated from field: repeated rms.portal.v1.AppScope scopes = 6;
+   */
+  scopes: AppScope[];
+
+  /**
+   * What it asked for, and an owner has to allow
+   *
+   * @generated from field: repeated rms.portal.v1.AppScope waiting_scopes = 7;
+   */
+  waitingScopes: AppScope[];
+
+  /**
+   * Its last call within 90 days, to the minute; absent when there was none
+   *
+   * @generated from field: google.protobuf.Timestamp last_used_at = 8;
+   */
+  lastUsedAt?: Timestamp | undefined;
 };
 
 /**
@@ -51,6 +85,34 @@ export type App = Message<"rms.portal.v1.App"> & {
  */
 export const AppSchema: GenMessage<App> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_apps, 0);
+
+/**
+ * AppScope is something that an app may do in the shop.
+ *
+ * @generated from message rms.portal.v1.AppScope
+ */
+export type AppScope = Message<"rms.portal.v1.AppScope"> & {
+  /**
+   * The scope of its access tokens, such as `returns`
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it lets the app do, in sentences
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.AppScope.
+ * Use `create(AppScopeSchema)` to create a new message.
+ */
+export const AppScopeSchema: GenMessage<AppScope> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_apps, 1);
 
 /**
  * RemovedApp is a partner app that was installed, and was removed.
@@ -106,7 +168,7 @@ export type RemovedApp = Message<"rms.portal.v1.RemovedApp"> & {
  * Use `create(RemovedAppSchema)` to create a new message.
  */
 export const RemovedAppSchema: GenMessage<RemovedApp> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 1);
+  messageDesc(file_rms_portal_v1_apps, 2);
 
 /**
  * Request of ListApps.
@@ -121,7 +183,7 @@ export type ListAppsRequest = Message<"rms.portal.v1.ListAppsRequest"> & {
  * Use `create(ListAppsRequestSchema)` to create a new message.
  */
 export const ListAppsRequestSchema: GenMessage<ListAppsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 2);
+  messageDesc(file_rms_portal_v1_apps, 3);
 
 /**
  * Response of ListApps.
@@ -142,7 +204,7 @@ export type ListAppsResponse = Message<"rms.portal.v1.ListAppsResponse"> & {
  * Use `create(ListAppsResponseSchema)` to create a new message.
  */
 export const ListAppsResponseSchema: GenMessage<ListAppsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 3);
+  messageDesc(file_rms_portal_v1_apps, 4);
 
 /**
  * Request of ListRemovedApps.
@@ -157,7 +219,7 @@ export type ListRemovedAppsRequest = Message<"rms.portal.v1.ListRemovedAppsReque
  * Use `create(ListRemovedAppsRequestSchema)` to create a new message.
  */
 export const ListRemovedAppsRequestSchema: GenMessage<ListRemovedAppsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 4);
+  messageDesc(file_rms_portal_v1_apps, 5);
 
 /**
  * Response of ListRemovedApps.
@@ -185,7 +247,7 @@ export type ListRemovedAppsResponse = Message<"rms.portal.v1.ListRemovedAppsResp
  * Use `create(ListRemovedAppsResponseSchema)` to create a new message.
  */
 export const ListRemovedAppsResponseSchema: GenMessage<ListRemovedAppsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 5);
+  messageDesc(file_rms_portal_v1_apps, 6);
 
 /**
  * Request of RemoveApp.
@@ -213,7 +275,7 @@ export type RemoveAppRequest = Message<"rms.portal.v1.RemoveAppRequest"> & {
  * Use `create(RemoveAppRequestSchema)` to create a new message.
  */
 export const RemoveAppRequestSchema: GenMessage<RemoveAppRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 6);
+  messageDesc(file_rms_portal_v1_apps, 7);
 
 /**
  * Response of RemoveApp.
@@ -228,7 +290,57 @@ export type RemoveAppResponse = Message<"rms.portal.v1.RemoveAppResponse"> & {
  * Use `create(RemoveAppResponseSchema)` to create a new message.
  */
 export const RemoveAppResponseSchema: GenMessage<RemoveAppResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 7);
+  messageDesc(file_rms_portal_v1_apps, 8);
+
+/**
+ * Request of AllowAppScopes.
+ *
+ * @generated from message rms.portal.v1.AllowAppScopesRequest
+ */
+export type AllowAppScopesRequest = Message<"rms.portal.v1.AllowAppScopesRequest"> & {
+  /**
+   * `client_id` of the app
+   *
+   * @generated from field: string client_id = 1;
+   */
+  clientId: string;
+
+  /**
+   * `issuer` of the app
+   *
+   * @generated from field: string issuer = 2;
+   */
+  issuer: string;
+
+  /**
+   * Names of scopes that it waits for; at most 50
+   *
+   * @generated from field: repeated string scopes = 3;
+   */
+  scopes: string[];
+};
+
+/**
+ * Describes the message rms.portal.v1.AllowAppScopesRequest.
+ * Use `create(AllowAppScopesRequestSchema)` to create a new message.
+ */
+export const AllowAppScopesRequestSchema: GenMessage<AllowAppScopesRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_apps, 9);
+
+/**
+ * Response of AllowAppScopes.
+ *
+ * @generated from message rms.portal.v1.AllowAppScopesResponse
+ */
+export type AllowAppScopesResponse = Message<"rms.portal.v1.AllowAppScopesResponse"> & {
+};
+
+/**
+ * Describes the message rms.portal.v1.AllowAppScopesResponse.
+ * Use `create(AllowAppScopesResponseSchema)` to create a new message.
+ */
+export const AllowAppScopesResponseSchema: GenMessage<AllowAppScopesResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_apps, 10);
 
 /**
  * AppsService shows the partner apps that the shop installed.
@@ -256,6 +368,16 @@ export const AppsService: GenService<{
     methodKind: "unary";
     input: typeof ListRemovedAppsRequestSchema;
     output: typeof ListRemovedAppsResponseSchema;
+  },
+  /**
+   * AllowAppScopes allows scopes that an app waits for. Its next access tokens have them.
+   *
+   * @generated from rpc rms.portal.v1.AppsService.AllowAppScopes
+   */
+  allowAppScopes: {
+    methodKind: "unary";
+    input: typeof AllowAppScopesRequestSchema;
+    output: typeof AllowAppScopesResponseSchema;
   },
   /**
    * RemoveApp removes an app. Its tokens stop working within 5 seconds.

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/common.proto.
  */
 export const file_rms_portal_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChpybXMvcG9ydGFsL3YxL2NvbW1vbi5wcm90bxINcm1zLnBvcnRhbC52MSIrCgpGaWVsZEVycm9yEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBCgZQZXJzb24SDAoEa2luZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB3Rocm91Z2gYBCABKAkisgEKDVBvc3RhbEFkZHJlc3MSDAoEbmFtZRgBIAEoCRIPCgdjb21wYW55GAIgASgJEhAKCGFkZHJlc3MxGAMgASgJEhAKCGFkZHJlc3MyGAQgASgJEgwKBGNpdHkYBSABKAkSDQoFc3RhdGUYBiABKAkSCwoDemlwGAcgASgJEg8KB2NvdW50cnkYCCABKAkSFAoMY291bnRyeV9jb2RlGAkgASgJEg0KBXBob25lGAogASgJYgZwcm90bzM");
+  fileDesc("ChpybXMvcG9ydGFsL3YxL2NvbW1vbi5wcm90bxINcm1zLnBvcnRhbC52MSIrCgpGaWVsZEVycm9yEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBCgZQZXJzb24SDAoEa2luZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB3Rocm91Z2gYBCABKAliBnByb3RvMw");
 
 /**
  * FieldError is the detail of an error about one field.
@@ -82,88 +82,4 @@ export type Person = Message<"rms.portal.v1.Person"> & {
  */
 export const PersonSchema: GenMessage<Person> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_common, 1);
-
-/**
- * PostalAddress is an address of a place. Empty fields are unknown.
- *
- * @generated from message rms.portal.v1.PostalAddress
- */
-export type PostalAddress = Message<"rms.portal.v1.PostalAddress"> & {
-  /**
-   * Recipient
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * Company
-   *
-   * @generated from field: string company = 2;
-   */
-  company: string;
-
-  /**
-   * First line
-   *
-   * @generated from field: string address1 = 3;
-   */
-  address1: string;
-
-  /**
-   * Second line
-   *
-   * @generated from field: string address2 = 4;
-   */
-  address2: string;
-
-  /**
-   * City
-   *
-   * @generated from field: string city = 5;
-   */
-  city: string;
-
-  /**
-   * State or province
-   *
-   * @generated from field: string state = 6;
-   */
-  state: string;
-
-  /**
-   * Postal code
-   *
-   * @generated from field: string zip = 7;
-   */
-  zip: string;
-
-  /**
-   * Full name of the country
-   *
-   * @generated from field: string country = 8;
-   */
-  country: string;
-
-  /**
-   * ISO 3166 alpha-2, upper case
-   *
-   * @generated from field: string country_code = 9;
-   */
-  countryCode: string;
-
-  /**
-   * Phone number
-   *
-   * @generated from field: string phone = 10;
-   */
-  phone: string;
-};
-
-/**
- * Describes the message rms.portal.v1.PostalAddress.
- * Use `create(PostalAddressSchema)` to create a new message.
- */
-export const PostalAddressSchema: GenMessage<PostalAddress> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_common, 2);
 

@@ -6,14 +6,13 @@ import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegen
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { file_rms_portal_v1_access } from "./access_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rms/portal/v1/team.proto.
  */
 export const file_rms_portal_v1_team: GenFile = /*@__PURE__*/
-  fileDesc("ChhybXMvcG9ydGFsL3YxL3RlYW0ucHJvdG8SDXJtcy5wb3J0YWwudjEi4gEKBk1lbWJlchITCgd1c2VyX2lkGAEgASgDQgIwARINCgVlbWFpbBgCIAEoCRIMCgRuYW1lGAMgASgJEgwKBHJvbGUYBCABKAkSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJc2lnbmVkX2luGAYgASgIEgwKBHNlbGYYByABKAgSEAoIZWRpdGFibGUYCCABKAgSNQoRYXNzaXN0YW50X3VzZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj4KBFJvbGUSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRITCgtwZXJtaXNzaW9ucxgDIAMoCSKOAQoKUm9sZUFjdGlvbhITCgtkZXNjcmlwdGlvbhgBIAEoCRINCgVncm91cBgCIAEoCRITCgtwZXJtaXNzaW9ucxgDIAMoCRINCgVyb2xlcxgEIAMoCRIOCgZwb3J0YWwYBSADKAkSCwoDbWNwGAYgAygJEgwKBHJlc3QYByADKAkSDQoFc2NvcGUYCCABKAkiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IlcKE0xpc3RNZW1iZXJzUmVzcG9uc2USJgoHbWVtYmVycxgBIAMoCzIVLnJtcy5wb3J0YWwudjEuTWVtYmVyEhgKEGFzc2lnbmFibGVfcm9sZXMYAiADKAkiEgoQTGlzdFJvbGVzUmVxdWVzdCJjChFMaXN0Um9sZXNSZXNwb25zZRIiCgVyb2xlcxgBIAMoCzITLnJtcy5wb3J0YWwudjEuUm9sZRIqCgdhY3Rpb25zGAIgAygLMhkucm1zLnBvcnRhbC52MS5Sb2xlQWN0aW9uIj0KEEFkZE1lbWJlclJlcXVlc3QSDQoFZW1haWwYASABKAkSDAoEbmFtZRgCIAEoCRIMCgRyb2xlGAMgASgJIjoKEUFkZE1lbWJlclJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLnJtcy5wb3J0YWwudjEuTWVtYmVyIjYKEUNoYW5nZVJvbGVSZXF1ZXN0EhMKB3VzZXJfaWQYASABKANCAjABEgwKBHJvbGUYAiABKAkiOwoSQ2hhbmdlUm9sZVJlc3BvbnNlEiUKBm1lbWJlchgBIAEoCzIVLnJtcy5wb3J0YWwudjEuTWVtYmVyIioKE1JlbW92ZU1lbWJlclJlcXVlc3QSEwoHdXNlcl9pZBgBIAEoA0ICMAEiFgoUUmVtb3ZlTWVtYmVyUmVzcG9uc2Uy0AQKC1RlYW1TZXJ2aWNlEmoKC0xpc3RNZW1iZXJzEiEucm1zLnBvcnRhbC52MS5MaXN0TWVtYmVyc1JlcXVlc3QaIi5ybXMucG9ydGFsLnYxLkxpc3RNZW1iZXJzUmVzcG9uc2UiFJACAaq8GA0KC3RlYW0ubWFuYWdlElkKCUxpc3RSb2xlcxIfLnJtcy5wb3J0YWwudjEuTGlzdFJvbGVzUmVxdWVzdBogLnJtcy5wb3J0YWwudjEuTGlzdFJvbGVzUmVzcG9uc2UiCZACAaq8GAIQARJ3CglBZGRNZW1iZXISHy5ybXMucG9ydGFsLnYxLkFkZE1lbWJlclJlcXVlc3QaIC5ybXMucG9ydGFsLnYxLkFkZE1lbWJlclJlc3BvbnNlIieQAgKqvBggCgt0ZWFtLm1hbmFnZRoRcG9ydGFsLmFkZF9tZW1iZXISewoKQ2hhbmdlUm9sZRIgLnJtcy5wb3J0YWwudjEuQ2hhbmdlUm9sZVJlcXVlc3QaIS5ybXMucG9ydGFsLnYxLkNoYW5nZVJvbGVSZXNwb25zZSIokAICqrwYIQoLdGVhbS5tYW5hZ2UaEnBvcnRhbC5jaGFuZ2Vfcm9sZRKDAQoMUmVtb3ZlTWVtYmVyEiIucm1zLnBvcnRhbC52MS5SZW1vdmVNZW1iZXJSZXF1ZXN0GiMucm1zLnBvcnRhbC52MS5SZW1vdmVNZW1iZXJSZXNwb25zZSIqkAICqrwYIwoLdGVhbS5tYW5hZ2UaFHBvcnRhbC5yZW1vdmVfbWVtYmVyYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access]);
+  fileDesc("ChhybXMvcG9ydGFsL3YxL3RlYW0ucHJvdG8SDXJtcy5wb3J0YWwudjEi4gEKBk1lbWJlchITCgd1c2VyX2lkGAEgASgDQgIwARINCgVlbWFpbBgCIAEoCRIMCgRuYW1lGAMgASgJEgwKBHJvbGUYBCABKAkSLgoKY3JlYXRlZF9hdBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJc2lnbmVkX2luGAYgASgIEgwKBHNlbGYYByABKAgSEAoIZWRpdGFibGUYCCABKAgSNQoRYXNzaXN0YW50X3VzZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIj4KBFJvbGUSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRITCgtwZXJtaXNzaW9ucxgDIAMoCSKOAQoKUm9sZUFjdGlvbhITCgtkZXNjcmlwdGlvbhgBIAEoCRINCgVncm91cBgCIAEoCRITCgtwZXJtaXNzaW9ucxgDIAMoCRINCgVyb2xlcxgEIAMoCRIOCgZwb3J0YWwYBSADKAkSCwoDbWNwGAYgAygJEgwKBHJlc3QYByADKAkSDQoFc2NvcGUYCCABKAkiFAoSTGlzdE1lbWJlcnNSZXF1ZXN0IlcKE0xpc3RNZW1iZXJzUmVzcG9uc2USJgoHbWVtYmVycxgBIAMoCzIVLnJtcy5wb3J0YWwudjEuTWVtYmVyEhgKEGFzc2lnbmFibGVfcm9sZXMYAiADKAkiEgoQTGlzdFJvbGVzUmVxdWVzdCJjChFMaXN0Um9sZXNSZXNwb25zZRIiCgVyb2xlcxgBIAMoCzITLnJtcy5wb3J0YWwudjEuUm9sZRIqCgdhY3Rpb25zGAIgAygLMhkucm1zLnBvcnRhbC52MS5Sb2xlQWN0aW9uIuoBCgpJbnZpdGF0aW9uEg4KAmlkGAEgASgDQgIwARINCgVlbWFpbBgCIAEoCRIMCgRuYW1lGAMgASgJEgwKBHJvbGUYBCABKAkSEgoKaW52aXRlZF9ieRgFIAEoCRINCgVzdGF0ZRgGIAEoCRIMCgRtYWlsGAcgASgJEi4KCmNyZWF0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGVkaXRhYmxlGAogASgIIhgKFkxpc3RJbnZpdGF0aW9uc1JlcXVlc3QiSQoXTGlzdEludml0YXRpb25zUmVzcG9uc2USLgoLaW52aXRhdGlvbnMYASADKAsyGS5ybXMucG9ydGFsLnYxLkludml0YXRpb24iWQoTSW52aXRlTWVtYmVyUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSDQoFZW1haWwYAiABKAkSDAoEbmFtZRgDIAEoCRIMCgRyb2xlGAQgASgJIlMKFEludml0ZU1lbWJlclJlc3BvbnNlEi0KCmludml0YXRpb24YASABKAsyGS5ybXMucG9ydGFsLnYxLkludml0YXRpb24SDAoEbGluaxgCIAEoCSJNChdSZXNlbmRJbnZpdGF0aW9uUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSGQoNaW52aXRhdGlvbl9pZBgCIAEoA0ICMAEiVwoYUmVzZW5kSW52aXRhdGlvblJlc3BvbnNlEi0KCmludml0YXRpb24YASABKAsyGS5ybXMucG9ydGFsLnYxLkludml0YXRpb24SDAoEbGluaxgCIAEoCSI2ChlXaXRoZHJhd0ludml0YXRpb25SZXF1ZXN0EhkKDWludml0YXRpb25faWQYASABKANCAjABIhwKGldpdGhkcmF3SW52aXRhdGlvblJlc3BvbnNlIk0KEUNoYW5nZVJvbGVSZXF1ZXN0EhMKB3VzZXJfaWQYASABKANCAjABEgwKBHJvbGUYAiABKAkSFQoNZXhwZWN0ZWRfcm9sZRgDIAEoCSI7ChJDaGFuZ2VSb2xlUmVzcG9uc2USJQoGbWVtYmVyGAEgASgLMhUucm1zLnBvcnRhbC52MS5NZW1iZXIiKgoTUmVtb3ZlTWVtYmVyUmVxdWVzdBITCgd1c2VyX2lkGAEgASgDQgIwASIWChRSZW1vdmVNZW1iZXJSZXNwb25zZTKSBgoLVGVhbVNlcnZpY2USWQoLTGlzdE1lbWJlcnMSIS5ybXMucG9ydGFsLnYxLkxpc3RNZW1iZXJzUmVxdWVzdBoiLnJtcy5wb3J0YWwudjEuTGlzdE1lbWJlcnNSZXNwb25zZSIDkAIBElMKCUxpc3RSb2xlcxIfLnJtcy5wb3J0YWwudjEuTGlzdFJvbGVzUmVxdWVzdBogLnJtcy5wb3J0YWwudjEuTGlzdFJvbGVzUmVzcG9uc2UiA5ACARJlCg9MaXN0SW52aXRhdGlvbnMSJS5ybXMucG9ydGFsLnYxLkxpc3RJbnZpdGF0aW9uc1JlcXVlc3QaJi5ybXMucG9ydGFsLnYxLkxpc3RJbnZpdGF0aW9uc1Jlc3BvbnNlIgOQAgESXAoMSW52aXRlTWVtYmVyEiIucm1zLnBvcnRhbC52MS5JbnZpdGVNZW1iZXJSZXF1ZXN0GiMucm1zLnBvcnRhbC52MS5JbnZpdGVNZW1iZXJSZXNwb25zZSIDkAICEmgKEFJlc2VuZEludml0YXRpb24SJi5ybXMucG9ydGFsLnYxLlJlc2VuZEludml0YXRpb25SZXF1ZXN0Gicucm1zLnBvcnRhbC52MS5SZXNlbmRJbnZpdGF0aW9uUmVzcG9uc2UiA5ACAhJuChJXaXRoZHJhd0ludml0YXRpb24SKC5ybXMucG9ydGFsLnYxLldpdGhkcmF3SW52aXRhdGlvblJlcXVlc3QaKS5ybXMucG9ydGFsLnYxLldpdGhkcmF3SW52aXRhdGlvblJlc3BvbnNlIgOQAgISVgoKQ2hhbmdlUm9sZRIgLnJtcy5wb3J0YWwudjEuQ2hhbmdlUm9sZVJlcXVlc3QaIS5ybXMucG9ydGFsLnYxLkNoYW5nZVJvbGVSZXNwb25zZSIDkAICElwKDFJlbW92ZU1lbWJlchIiLnJtcy5wb3J0YWwudjEuUmVtb3ZlTWVtYmVyUmVxdWVzdBojLnJtcy5wb3J0YWwudjEuUmVtb3ZlTWVtYmVyUmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Member is a person with a role in the shop.
@@ -284,60 +283,286 @@ export const ListRolesResponseSchema: GenMessage<ListRolesResponse> = /*@__PURE_
   messageDesc(file_rms_portal_v1_team, 6);
 
 /**
- * Request of AddMember.
+ * Invitation is an invitation that was not accepted.
  *
- * @generated from message rms.portal.v1.AddMemberRequest
+ * @generated from message rms.portal.v1.Invitation
  */
-export type AddMemberRequest = Message<"rms.portal.v1.AddMemberRequest"> & {
+export type Invitation = Message<"rms.portal.v1.Invitation"> & {
+  /**
+   * Its id. A new link has a new id
+   *
+   * @generated from field: int64 id = 1 [jstype = JS_STRING];
+   */
+  id: string;
+
+  /**
+   * The invited e-mail address
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+
+  /**
+   * The name that the person gets; empty when unknown
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * The role that the person gets
+   *
+   * @generated from field: string role = 4;
+   */
+  role: string;
+
+  /**
+   * Name of the inviting person, or the e-mail address without one
+   *
+   * @generated from field: string invited_by = 5;
+   */
+  invitedBy: string;
+
+  /**
+   * `open`, `expired`, or `unbacked`: the inviting person may no longer invite, so that nobody can accept it
+   *
+   * @generated from field: string state = 6;
+   */
+  state: string;
+
+  /**
+   * The mail: `waiting`, `sent`, `failed`, `unknown` (a mail server may have it), or empty: none, because mails are off
+   *
+   * @generated from field: string mail = 7;
+   */
+  mail: string;
+
+  /**
+   * When the link was made
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 8;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * When the link ends
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 9;
+   */
+  expiresAt?: Timestamp | undefined;
+
+  /**
+   * Whether the user of the session may send a new link, and withdraw it
+   *
+   * @generated from field: bool editable = 10;
+   */
+  editable: boolean;
+};
+
+/**
+ * Describes the message rms.portal.v1.Invitation.
+ * Use `create(InvitationSchema)` to create a new message.
+ */
+export const InvitationSchema: GenMessage<Invitation> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 7);
+
+/**
+ * Request of ListInvitations.
+ *
+ * @generated from message rms.portal.v1.ListInvitationsRequest
+ */
+export type ListInvitationsRequest = Message<"rms.portal.v1.ListInvitationsRequest"> & {
+};
+
+/**
+ * Describes the message rms.portal.v1.ListInvitationsRequest.
+ * Use `create(ListInvitationsRequestSchema)` to create a new message.
+ */
+export const ListInvitationsRequestSchema: GenMessage<ListInvitationsRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 8);
+
+/**
+ * Response of ListInvitations.
+ *
+ * @generated from message rms.portal.v1.ListInvitationsResponse
+ */
+export type ListInvitationsResponse = Message<"rms.portal.v1.ListInvitationsResponse"> & {
+  /**
+   * The invitations
+   *
+   * @generated from field: repeated rms.portal.v1.Invitation invitations = 1;
+   */
+  invitations: Invitation[];
+};
+
+/**
+ * Describes the message rms.portal.v1.ListInvitationsResponse.
+ * Use `create(ListInvitationsResponseSchema)` to create a new message.
+ */
+export const ListInvitationsResponseSchema: GenMessage<ListInvitationsResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 9);
+
+/**
+ * Request of InviteMember.
+ *
+ * @generated from message rms.portal.v1.InviteMemberRequest
+ */
+export type InviteMemberRequest = Message<"rms.portal.v1.InviteMemberRequest"> & {
+  /**
+   * 1 to 200 characters
+   *
+   * @generated from field: string idempotency_key = 1;
+   */
+  idempotencyKey: string;
+
   /**
    * E-mail address
    *
-   * @generated from field: string email = 1;
+   * @generated from field: string email = 2;
    */
   email: string;
 
   /**
    * Name; may be empty. Ignored for a member of another shop, because all shops show the same name
    *
-   * @generated from field: string name = 2;
+   * @generated from field: string name = 3;
    */
   name: string;
 
   /**
    * The role
    *
-   * @generated from field: string role = 3;
+   * @generated from field: string role = 4;
    */
   role: string;
 };
 
 /**
- * Describes the message rms.portal.v1.AddMemberRequest.
- * Use `create(AddMemberRequestSchema)` to create a new message.
+ * Describes the message rms.portal.v1.InviteMemberRequest.
+ * Use `create(InviteMemberRequestSchema)` to create a new message.
  */
-export const AddMemberRequestSchema: GenMessage<AddMemberRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_team, 7);
+export const InviteMemberRequestSchema: GenMessage<InviteMemberRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 10);
 
 /**
- * Response of AddMember.
+ * Response of InviteMember.
  *
- * @generated from message rms.portal.v1.AddMemberResponse
+ * @generated from message rms.portal.v1.InviteMemberResponse
  */
-export type AddMemberResponse = Message<"rms.portal.v1.AddMemberResponse"> & {
+export type InviteMemberResponse = Message<"rms.portal.v1.InviteMemberResponse"> & {
   /**
-   * The member
+   * The invitation
    *
-   * @generated from field: rms.portal.v1.Member member = 1;
+   * @generated from field: rms.portal.v1.Invitation invitation = 1;
    */
-  member?: Member | undefined;
+  invitation?: Invitation | undefined;
+
+  /**
+   * The link, to be copied now, when mails are off; empty when a mail has it
+   *
+   * @generated from field: string link = 2;
+   */
+  link: string;
 };
 
 /**
- * Describes the message rms.portal.v1.AddMemberResponse.
- * Use `create(AddMemberResponseSchema)` to create a new message.
+ * Describes the message rms.portal.v1.InviteMemberResponse.
+ * Use `create(InviteMemberResponseSchema)` to create a new message.
  */
-export const AddMemberResponseSchema: GenMessage<AddMemberResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_team, 8);
+export const InviteMemberResponseSchema: GenMessage<InviteMemberResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 11);
+
+/**
+ * Request of ResendInvitation.
+ *
+ * @generated from message rms.portal.v1.ResendInvitationRequest
+ */
+export type ResendInvitationRequest = Message<"rms.portal.v1.ResendInvitationRequest"> & {
+  /**
+   * 1 to 200 characters
+   *
+   * @generated from field: string idempotency_key = 1;
+   */
+  idempotencyKey: string;
+
+  /**
+   * The invitation
+   *
+   * @generated from field: int64 invitation_id = 2 [jstype = JS_STRING];
+   */
+  invitationId: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.ResendInvitationRequest.
+ * Use `create(ResendInvitationRequestSchema)` to create a new message.
+ */
+export const ResendInvitationRequestSchema: GenMessage<ResendInvitationRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 12);
+
+/**
+ * Response of ResendInvitation.
+ *
+ * @generated from message rms.portal.v1.ResendInvitationResponse
+ */
+export type ResendInvitationResponse = Message<"rms.portal.v1.ResendInvitationResponse"> & {
+  /**
+   * The new invitation
+   *
+   * @generated from field: rms.portal.v1.Invitation invitation = 1;
+   */
+  invitation?: Invitation | undefined;
+
+  /**
+   * As in InviteMember
+   *
+   * @generated from field: string link = 2;
+   */
+  link: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.ResendInvitationResponse.
+ * Use `create(ResendInvitationResponseSchema)` to create a new message.
+ */
+export const ResendInvitationResponseSchema: GenMessage<ResendInvitationResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 13);
+
+/**
+ * Request of WithdrawInvitation.
+ *
+ * @generated from message rms.portal.v1.WithdrawInvitationRequest
+ */
+export type WithdrawInvitationRequest = Message<"rms.portal.v1.WithdrawInvitationRequest"> & {
+  /**
+   * The invitation
+   *
+   * @generated from field: int64 invitation_id = 1 [jstype = JS_STRING];
+   */
+  invitationId: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.WithdrawInvitationRequest.
+ * Use `create(WithdrawInvitationRequestSchema)` to create a new message.
+ */
+export const WithdrawInvitationRequestSchema: GenMessage<WithdrawInvitationRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 14);
+
+/**
+ * Response of WithdrawInvitation.
+ *
+ * @generated from message rms.portal.v1.WithdrawInvitationResponse
+ */
+export type WithdrawInvitationResponse = Message<"rms.portal.v1.WithdrawInvitationResponse"> & {
+};
+
+/**
+ * Describes the message rms.portal.v1.WithdrawInvitationResponse.
+ * Use `create(WithdrawInvitationResponseSchema)` to create a new message.
+ */
+export const WithdrawInvitationResponseSchema: GenMessage<WithdrawInvitationResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_team, 15);
 
 /**
  * Request of ChangeRole.
@@ -358,6 +583,13 @@ export type ChangeRoleRequest = Message<"rms.portal.v1.ChangeRoleRequest"> & {
    * @generated from field: string role = 2;
    */
   role: string;
+
+  /**
+   * The role that the user saw. Empty: any
+   *
+   * @generated from field: string expected_role = 3;
+   */
+  expectedRole: string;
 };
 
 /**
@@ -365,7 +597,7 @@ export type ChangeRoleRequest = Message<"rms.portal.v1.ChangeRoleRequest"> & {
  * Use `create(ChangeRoleRequestSchema)` to create a new message.
  */
 export const ChangeRoleRequestSchema: GenMessage<ChangeRoleRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_team, 9);
+  messageDesc(file_rms_portal_v1_team, 16);
 
 /**
  * Response of ChangeRole.
@@ -386,7 +618,7 @@ export type ChangeRoleResponse = Message<"rms.portal.v1.ChangeRoleResponse"> & {
  * Use `create(ChangeRoleResponseSchema)` to create a new message.
  */
 export const ChangeRoleResponseSchema: GenMessage<ChangeRoleResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_team, 10);
+  messageDesc(file_rms_portal_v1_team, 17);
 
 /**
  * Request of RemoveMember.
@@ -407,7 +639,7 @@ export type RemoveMemberRequest = Message<"rms.portal.v1.RemoveMemberRequest"> &
  * Use `create(RemoveMemberRequestSchema)` to create a new message.
  */
 export const RemoveMemberRequestSchema: GenMessage<RemoveMemberRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_team, 11);
+  messageDesc(file_rms_portal_v1_team, 18);
 
 /**
  * Response of RemoveMember.
@@ -422,7 +654,7 @@ export type RemoveMemberResponse = Message<"rms.portal.v1.RemoveMemberResponse">
  * Use `create(RemoveMemberResponseSchema)` to create a new message.
  */
 export const RemoveMemberResponseSchema: GenMessage<RemoveMemberResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_team, 12);
+  messageDesc(file_rms_portal_v1_team, 19);
 
 /**
  * TeamService manages the shop's members and their roles.
@@ -451,19 +683,55 @@ export const TeamService: GenService<{
     output: typeof ListRolesResponseSchema;
   },
   /**
-   * AddMember gives a person with this e-mail address a role. The person signs in with that address. ALREADY_EXISTS:
-   * the person is a member with another role; ChangeRole changes it. RESOURCE_EXHAUSTED: the shop has 1,000 members.
+   * ListInvitations lists the open invitations of the shop, and those that expired in the last 30 days, newest first, at
+   * most 500.
    *
-   * @generated from rpc rms.portal.v1.TeamService.AddMember
+   * @generated from rpc rms.portal.v1.TeamService.ListInvitations
    */
-  addMember: {
+  listInvitations: {
     methodKind: "unary";
-    input: typeof AddMemberRequestSchema;
-    output: typeof AddMemberResponseSchema;
+    input: typeof ListInvitationsRequestSchema;
+    output: typeof ListInvitationsResponseSchema;
+  },
+  /**
+   * InviteMember invites a person to the shop with a link that works once and for seven days. The membership begins when
+   * the person has signed in with this e-mail address and accepted. ALREADY_EXISTS: the person is a member, or has an open
+   * invitation. RESOURCE_EXHAUSTED: the shop has 1,000 members or 100 open invitations, made 200 invitations within a day,
+   * or the address got five within a day.
+   *
+   * @generated from rpc rms.portal.v1.TeamService.InviteMember
+   */
+  inviteMember: {
+    methodKind: "unary";
+    input: typeof InviteMemberRequestSchema;
+    output: typeof InviteMemberResponseSchema;
+  },
+  /**
+   * ResendInvitation invites the same person again with a new link. The earlier link ends at once. The user of the session
+   * becomes the inviting person. FAILED_PRECONDITION: the invitation was accepted, withdrawn or replaced.
+   * RESOURCE_EXHAUSTED as in InviteMember.
+   *
+   * @generated from rpc rms.portal.v1.TeamService.ResendInvitation
+   */
+  resendInvitation: {
+    methodKind: "unary";
+    input: typeof ResendInvitationRequestSchema;
+    output: typeof ResendInvitationResponseSchema;
+  },
+  /**
+   * WithdrawInvitation ends an invitation: its link stops working. FAILED_PRECONDITION: it was accepted.
+   *
+   * @generated from rpc rms.portal.v1.TeamService.WithdrawInvitation
+   */
+  withdrawInvitation: {
+    methodKind: "unary";
+    input: typeof WithdrawInvitationRequestSchema;
+    output: typeof WithdrawInvitationResponseSchema;
   },
   /**
    * ChangeRole changes the role of a member. PERMISSION_DENIED: only an owner may change owners.
-   * FAILED_PRECONDITION: the shop would have no owner.
+   * FAILED_PRECONDITION: the shop would have no owner, or the member has neither `expected_role` nor the new role, because
+   * somebody else changed it.
    *
    * @generated from rpc rms.portal.v1.TeamService.ChangeRole
    */

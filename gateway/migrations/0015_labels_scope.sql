@@ -1,6 +1,0 @@
--- fits: 0.1.0
--- Keys of label providers: they record labels and carrier updates, and can do nothing else.
-alter table api_keys
-  drop constraint api_keys_scopes_known,
-  add constraint api_keys_scopes_known check (
-    scopes <@ array['returns', 'carts', 'developer_tools', 'destinations:read', 'destinations:write', 'labels:write']);

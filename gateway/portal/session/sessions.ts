@@ -1,0 +1,221 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type pg from 'pg';
+import { isOutage } from '../../../services/platform/postgres/outage.ts';
+import { inTransaction, type Queryable } from '../../../services/platform/postgres/postgres.ts';
+import { NoPermit, Permits } from '../../../services/platform/process/permits.ts';
+import type { Role } from '../../tenancy/permissions.ts';
+import type { SignInAccount } from '../../tenancy/sign-in-accounts.ts';
+
+/** A valid session with the user, the shop and the role, as currently stored. */
+export interface PortalSession {
+  readonly id: string;
+  readonly userId: bigint;
+  readonly email: string;
+  readonly name: string | null;
+  readonly shopId: bigint;
+  readonly shopName: string;
+  /** ISO 4217. */
+  readonly currency: string;
+  readonly sandbox: boolean;
+  readonly role: Role;
+  readonly createdAt: Date;
+  /** To the minute. */
+  readonly lastUsedAt: Date;
+  readonly expiresAt: Date;
+  /** IP address at sign-in; null when unknown. */
+  readonly source: string | null;
+  readonly device: string;
+}
+
+/** A shop that the account of a session may use. */
+export interface SessionShop {
+  readonly id: bigint;
+  readonly name: string;
+  readonly currency: string;
+  readonly sandbox: boolean;
+  readonly role: Role;
+}
+
+export interface NewSession {
+  readonly userId: bigint;
+  readonly shopId: bigint;
+  readonly account: SignInAccount;
+  readonly source: string;
+  readonly device: string;
+}
+
+/** Sessions of the portal. All times are by the database's clock. */
+export interface PortalSessions {
+  /** Starts a session and returns its secret id, which is stored nowhere. */
+  start(session: NewSession): Promise<string>;
+  /**
+   * Returns the session of a secret id and notes that it is used. Undefined when it ended, or when the user's
+   * membership of the shop ended or is linked to another account. For errors see {@link cannotReadSession}.
+   */
+  find(secret: string): Promise<PortalSession | undefined>;
+  /** The user's valid sessions, last used first. */
+  list(userId: bigint): Promise<PortalSession[]>;
+  /** The shops that the session can be moved to, by name. */
+  shops(sessionId: string): Promise<SessionShop[]>;
+  /** Moves the session to another shop of its account. Returns false when the account may not use that shop. */
+  switchShop(sessionId: string, shopId: bigint): Promise<boolean>;
+  /** Ends one session of the user. Returns false when there is none. */
+  end(userId: bigint, sessionId: string): Promise<boolean>;
+  /** Ends the session of a secret id, if there is one. */
+  endSecret(secret: string): Promise<void>;
+  /** Ends all sessions of the user. Returns how many there were. */
+  endAll(userId: bigint): Promise<number>;
+}
+
+/** Maximum number of sessions of a user. A new one ends the one that was not used for the longest time. */
+const MAX_SESSIONS = 50;
+/**
+ * Anybody can invent a secret id, and each costs a statement. So only this part of the connections reads sessions, and a
+ * flood of invented ids leaves the others free. `waitMs` is the time that `createPool` waits for a connection.
+ */
+const READERS_SHARE = 0.4;
+const WAITING_READERS = { maxWaiting: 256, waitMs: 5_000 };
+/** Maximum number of shops in a list. */
+const MAX_SHOPS = 200;
+
+/** Membership `m` is linked to the account of session `s`, and has been since its sign-in. */
+const IS_LINKED = `m.user_id = s.user_id and m.sign_in_issuer = s.issuer and m.sign_in_subject = s.subject
+   and (s.links is null or m.link = any(s.links))`;
+
+/** A session is valid in the membership that it is used in. $1 is the maximum idle time in seconds. */
+const VALID = `
+  from portal_sessions s
+  join memberships m on m.shop_id = s.shop_id and ${IS_LINKED}
+  join users u on u.id = s.user_id
+  join shops on shops.id = s.shop_id
+ where s.expires_at > now() and s.last_used_at > now() - $1 * interval '1 second'`;
+
+const COLUMNS = `
+  s.id, s.user_id as "userId", u.email, u.name, s.shop_id as "shopId", shops.name as "shopName", shops.currency,
+  shops.sandbox, m.role, s.created_at as "createdAt", s.last_used_at as "lastUsedAt", s.expires_at as "expiresAt",
+  s.source, s.device, s.last_used_at < now() - interval '1 minute' as "isStale"`;
+
+/**
+ * @param o.hours maximum duration of a session. @param o.idleMinutes maximum time without use.
+ */
+export function createPortalSessions(
+  pool: pg.Pool,
+  o: { readonly hours: number; readonly idleMinutes: number },
+): PortalSessions {
+  const idleS = o.idleMinutes * 60;
+  const readers = new Permits({
+    size: Math.ceil(pool.options.max * READERS_SHARE),
+    ...WAITING_READERS,
+  });
+  return {
+    start: (session) => startSession(pool, session, o.hours),
+    async find(secret) {
+      const release = await readers.take();
+      const { rows } = await pool
+        .query<PortalSession & { isStale: boolean }>(
+          `select ${COLUMNS} ${VALID} and s.token_hash = $2`,
+          [idleS, hashOf(secret)],
+        )
+        .finally(release);
+      const [session] = rows;
+      if (session?.isStale) {
+        await pool.query('update portal_sessions set last_used_at = now() where id = $1', [
+          session.id,
+        ]);
+      }
+      return session;
+    },
+    async list(userId) {
+      const { rows } = await pool.query<PortalSession>(
+        `select ${COLUMNS} ${VALID} and s.user_id = $2 order by s.last_used_at desc, s.id limit ${MAX_SESSIONS}`,
+        [idleS, userId],
+      );
+      return rows;
+    },
+    async shops(sessionId) {
+      const { rows } = await pool.query<SessionShop>(
+        `select shops.id, shops.name, shops.currency, shops.sandbox, m.role
+           from portal_sessions s
+           join memberships m on ${IS_LINKED}
+           join shops on shops.id = m.shop_id
+          where s.id = $1 order by shops.name, shops.id limit ${MAX_SHOPS}`,
+        [sessionId],
+      );
+      return rows;
+    },
+    async switchShop(sessionId, shopId) {
+      const { rowCount } = await pool.query(
+        `update portal_sessions s set shop_id = $2 where s.id = $1 and exists (
+           select from memberships m where m.shop_id = $2 and ${IS_LINKED})`,
+        [sessionId, shopId],
+      );
+      return rowCount === 1;
+    },
+    async end(userId, sessionId) {
+      const { rowCount } = await pool.query(
+        'delete from portal_sessions where user_id = $1 and id::text = $2',
+        [userId, sessionId],
+      );
+      return rowCount === 1;
+    },
+    async endSecret(secret) {
+      await pool.query('delete from portal_sessions where token_hash = $1', [hashOf(secret)]);
+    },
+    async endAll(userId) {
+      const { rowCount } = await pool.query('delete from portal_sessions where user_id = $1', [
+        userId,
+      ]);
+      return rowCount ?? 0;
+    },
+  };
+}
+
+/** Whether `find` failed because of an outage of the database, or because too many sessions are being read. */
+export function cannotReadSession(error: unknown): boolean {
+  return isOutage(error) || error instanceof NoPermit;
+}
+
+/** Maximum number of rows that one statement deletes, so that locks stay short. */
+const BATCH = 1_000;
+
+/** Deletes a batch of expired sessions. Returns whether there may be more. Safe to run twice. */
+export async function purgePortalSessions(db: Queryable): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `delete from portal_sessions where id in (
+       select id from portal_sessions where expires_at < now() limit $1 for update skip locked)`,
+    [BATCH],
+  );
+  return rowCount === BATCH;
+}
+
+function startSession(pool: pg.Pool, session: NewSession, hours: number): Promise<string> {
+  const secret = randomBytes(32).toString('base64url');
+  return inTransaction(pool, async (tx) => {
+    await tx.query(
+      `insert into portal_sessions (token_hash, user_id, shop_id, issuer, subject, source, device, expires_at, links)
+       values ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 hour', array(
+         select link from memberships where user_id = $2 and sign_in_issuer = $4 and sign_in_subject = $5))`,
+      [
+        hashOf(secret),
+        session.userId,
+        session.shopId,
+        session.account.issuer,
+        session.account.subject,
+        session.source === '' ? null : session.source,
+        session.device,
+        hours,
+      ],
+    );
+    await tx.query(
+      `delete from portal_sessions where id in (
+         select id from portal_sessions where user_id = $1
+          order by last_used_at desc offset ${MAX_SESSIONS})`,
+      [session.userId],
+    );
+    return secret;
+  });
+}
+
+function hashOf(secret: string): Buffer {
+  return createHash('sha256').update(secret).digest();
+}

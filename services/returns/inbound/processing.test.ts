@@ -1,0 +1,247 @@
+import { create } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  EditReturnRequestSchema,
+  RestockMode,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { orderOf, reportOrder, reportRefund } from '../../../test/kit/commerce/inbound.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import {
+  actor,
+  claimOne,
+  creating,
+  effectKey,
+  eventsOf,
+  exchangeWith,
+  newLine,
+  newReturn,
+  newShop,
+  onlyProvider,
+  reload,
+  requestProcessing,
+  runDeps,
+  runDue,
+  timelineOf,
+} from '../../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
+import { until } from '../../../test/kit/until.ts';
+import { createEmbeddedCommerce } from '../../commerce/embedded.ts';
+import { CommerceFailure, type CommerceProvider } from '../../commerce/provider.ts';
+import { editReturn } from '../edit/edit.ts';
+import { prepare } from '../processing/prepare.ts';
+
+// Processing does not refund what was refunded at the provider.
+
+let db: TestDatabase;
+let of: Return;
+let commerce: ReturnType<typeof createEmbeddedCommerce>;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+});
+afterAll(() => db.drop());
+beforeEach(async () => {
+  commerce = createEmbeddedCommerce(db.pool);
+  of = await twoOfThree();
+});
+
+/** A return of two of three ordered units. */
+async function twoOfThree(): Promise<Return> {
+  const lines = [{ ...newLine(), quantity: 2, orderedQuantity: 3 }];
+  return newReturn(db.pool, await newShop(db.pool), { lines });
+}
+
+const refundThere = (quantity: number, more = {}) =>
+  reportRefund(db.pool, orderOf(of), { quantity, ...more });
+const cancelThere = () =>
+  reportOrder(db.pool, orderOf(of), { quantity: 3, cancelledAt: new Date() });
+
+async function run(provider: CommerceProvider = commerce): Promise<ReturnState> {
+  await requestProcessing(db.pool, of);
+  await runDue(runDeps(db.pool, provider));
+  return (await reload(db.pool, of)).state;
+}
+
+const kinds = async () => (await timelineOf(db.pool, of)).map(({ kind }) => kind);
+
+const messages = async (): Promise<string[]> =>
+  (await eventsOf(db.pool, of)).flatMap(({ detail }) =>
+    detail.case === 'processingFailed' ? [detail.value.message ?? ''] : [],
+  );
+
+async function setQuantity(quantity: number): Promise<void> {
+  const { revision, lineItems } = await reload(db.pool, of);
+  const changes = lineItems.map(({ lineItemId }) => ({ lineItemId, quantity }));
+  const request = { shopId: of.shopId, actor, returnId: of.id, expectedRevision: revision };
+  await editReturn(storeOf(db.pool), create(EditReturnRequestSchema, { ...request, changes }));
+}
+
+describe('a line that was refunded at the provider', () => {
+  test('is not refunded again: nothing is requested, and the return stays open', async () => {
+    await refundThere(2);
+    expect(await run()).toBe(ReturnState.OPEN);
+    expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+    const { rowCount } = await db.pool.query(
+      'select from processing_outcomes where shop_id = $1 and return_id = $2',
+      [of.shopId, of.id],
+    );
+    expect(rowCount).toBe(0);
+    expect(await messages()).toEqual([
+      `Processing stopped: order line ${orderOf(of).line}: 3 units were ordered and 0 of them are in other returns, and 2 were refunded at the commerce provider, so 2 cannot be returned.`,
+    ]);
+  });
+
+  test('is refunded after an edit to the units that are left', async () => {
+    await refundThere(2);
+    await run();
+    await setQuantity(1);
+    expect(await run()).toBe(ReturnState.CLOSED);
+    expect((await commerce.ordersOf(of.id)).refunds).toHaveLength(1);
+  });
+
+  test('is refunded when enough units are left', async () => {
+    await refundThere(1);
+    expect(await run()).toBe(ReturnState.CLOSED);
+  });
+
+  test('is not exchanged either', async () => {
+    of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
+    await refundThere(1);
+    expect(await run()).toBe(ReturnState.OPEN);
+    expect(await messages()).toEqual([expect.stringContaining('it is not known how many')]);
+    expect((await commerce.ordersOf(of.id)).orders).toEqual([]);
+  });
+});
+
+test('a return of an order that was cancelled at the provider is not processed', async () => {
+  await cancelThere();
+  expect(await run()).toBe(ReturnState.OPEN);
+  expect(await messages()).toEqual([
+    'Processing stopped: the order was cancelled at the commerce provider.',
+  ]);
+  expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+});
+
+describe('the news of our own refund', () => {
+  const key = () => effectKey(db.pool, of, 'refund');
+
+  test('is no obstacle and no entry of the timeline, by its key', async () => {
+    const reporting = creating(commerce, 'refund', async (request, signal) => {
+      const made = await commerce.create(request, signal);
+      await refundThere(2, { key: await key(), providerRefundId: made.id });
+      throw new CommerceFailure('passing', 'the answer is lost');
+    });
+    expect(await run(reporting)).toBe(ReturnState.CLOSED);
+    expect((await commerce.ordersOf(of.id)).refunds).toHaveLength(1);
+    expect(await kinds()).not.toContain('order.refunded_at_provider');
+  });
+
+  test('is none before its answer was recorded, without a key', async () => {
+    let isFirst = true;
+    const reporting = creating(commerce, 'refund', async (request, signal) => {
+      const made = await commerce.create(request, signal);
+      const { amount } = request;
+      if (isFirst) await refundThere(2, { providerRefundId: made.id, amount });
+      isFirst = false;
+      throw new CommerceFailure('passing', 'the answer is lost');
+    });
+    expect(await run(reporting)).toBe(ReturnState.CLOSED);
+    expect((await commerce.ordersOf(of.id)).refunds).toHaveLength(1);
+    expect(await kinds()).not.toContain('order.refunded_at_provider');
+  });
+
+  test('is none after it, by the id', async () => {
+    expect(await run()).toBe(ReturnState.CLOSED);
+    const { rows } = await db.pool.query<{ id: string }>(
+      'select provider_id as id from processing_outcomes where shop_id = $1 and return_id = $2',
+      [of.shopId, of.id],
+    );
+    await refundThere(2, { providerRefundId: rows[0]?.id });
+    const { shopId, order, lineItems } = of;
+    const again = { ...newLine(), providerLineItemId: lineItems[0]?.providerLineItemId ?? 0n };
+    const { providerOrderId = 0n, name = '' } = order ?? {};
+    await newReturn(db.pool, shopId, {
+      order: { providerOrderId, name },
+      lines: [{ ...again, quantity: 1, orderedQuantity: 3 }],
+    });
+  });
+});
+
+describe('news that arrive while processing runs', () => {
+  test('before the lock of the return stop the run', async () => {
+    await requestProcessing(db.pool, of);
+    const job = await claimOne(db.pool);
+    await refundThere(2);
+    await expect(
+      prepare({ ...changeDeps(db.pool), providers: onlyProvider(commerce) }, job),
+    ).rejects.toThrow('were refunded');
+  });
+
+  test('wait for a run that holds the lock, and stop its request', async () => {
+    await requestProcessing(db.pool, of);
+    const holder = await db.pool.connect();
+    await holder.query('begin');
+    await holder.query('select from returns where shop_id = $1 and id = $2 for update', [
+      of.shopId,
+      of.id,
+    ]);
+    let isRecorded = false;
+    const recorded = refundThere(2).then(() => {
+      isRecorded = true;
+    });
+    await until(async (see) => {
+      const { rowCount } = await db.pool.query(
+        `select from pg_stat_activity where datname = current_database()
+          and wait_event_type = 'Lock' and query like '%for no key update%'`,
+      );
+      return see(rowCount) === 1;
+    });
+    expect(isRecorded).toBe(false);
+    await holder.query('commit');
+    holder.release();
+    await recorded;
+    await runDue(runDeps(db.pool, commerce));
+    expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+  });
+
+  test('between two requests stop the second', async () => {
+    of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
+    const reporting = creating(commerce, 'exchange_order', async (request, signal) => {
+      const made = await commerce.create(request, signal);
+      await refundThere(1);
+      return made;
+    });
+    expect(await run(reporting)).toBe(ReturnState.OPEN);
+    const made = await commerce.ordersOf(of.id);
+    expect([made.orders.length, made.refunds.length]).toEqual([1, 0]);
+    // The exchange order is kept, and the second run decides the same.
+    expect(await run()).toBe(ReturnState.OPEN);
+    expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+  });
+
+  test('after the last payment do not stop the restock', async () => {
+    const shopId = await newShop(db.pool, { restockMode: RestockMode.PROVIDER });
+    of = await newReturn(db.pool, shopId, { lines: [newLine()] });
+    const reporting = creating(commerce, 'refund', async (request, signal) => {
+      const made = await commerce.create(request, signal);
+      await cancelThere();
+      return made;
+    });
+    expect(await run(reporting)).toBe(ReturnState.CLOSED);
+    const { rows } = await db.pool.query<{ kind: string }>(
+      `select kind from processing_outcomes where shop_id = $1 and done_at is not null`,
+      [shopId],
+    );
+    expect(rows.map(({ kind }) => kind).toSorted()).toEqual(['refund', 'restock']);
+  });
+
+  test('after an unknown outcome stop the repeat, and not the search', async () => {
+    const losing = creating(commerce, 'refund', async () => {
+      await refundThere(2, { amount: '99.00' });
+      throw new CommerceFailure('passing', 'the request is lost');
+    });
+    expect(await run(losing)).toBe(ReturnState.OPEN);
+    expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+    expect(await messages()).toEqual([expect.stringContaining('were refunded at the commerce')]);
+  });
+});
