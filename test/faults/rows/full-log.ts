@@ -1,12 +1,14 @@
 import { execFile } from 'node:child_process';
-import { closeSync, constants, createReadStream, openSync } from 'node:fs';
+import { constants, openSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
+import { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
 import { StopWaitingError } from '../../kit/until.ts';
 import { inBatches } from '../in-batches.ts';
+import { openPartnerShop } from '../ledger/partner.ts';
 import type { Row, RowContext, RowResult } from '../row.ts';
 import { type ServiceProcess, serviceProcess } from '../system/service-process.ts';
 import { waitFor } from '../wait.ts';
@@ -28,13 +30,14 @@ export const fullLogRow: Row = {
     'requests are answered; lines are dropped, counted and reported; SIGTERM stops in order',
   budgetMs: { short: 150_000, full: 150_000 },
   async run(context) {
-    await context.system.startFront();
+    const { key } = await openPartnerShop(context.system);
     const folder = await mkdtemp(join(tmpdir(), 'rms-faults-log-'));
     try {
       const [port, metricsPort, otherPort, otherMetricsPort] = await freePorts(4);
       const [full, paused] = await Promise.all([
-        onFullDisk(context, { port, metricsPort }),
+        onFullDisk(context, { key, ports: { port, metricsPort } }),
         withPausedReader(context, {
+          key,
           pipe: join(folder, 'log'),
           ports: { port: otherPort, metricsPort: otherMetricsPort },
         }),
@@ -55,10 +58,13 @@ interface Found {
   readonly problems: readonly string[];
 }
 
-async function onFullDisk(context: RowContext, ports: Ports): Promise<Found> {
+async function onFullDisk(
+  context: RowContext,
+  { key, ports }: { readonly key: string; readonly ports: Ports },
+): Promise<Found> {
   const gateway = await startGateway(context, { logFile: '/dev/full', ports });
   try {
-    const answers = await ask(gateway, 50);
+    const answers = await ask(gateway, { key, count: 50 });
     return { answers, problems: problemsOfStop('a full disk', await gateway.process.stop()) };
   } finally {
     await gateway.process.kill();
@@ -67,23 +73,25 @@ async function onFullDisk(context: RowContext, ports: Ports): Promise<Found> {
 
 async function withPausedReader(
   context: RowContext,
-  { pipe, ports }: { readonly pipe: string; readonly ports: Ports },
+  { key, pipe, ports }: { readonly key: string; readonly pipe: string; readonly ports: Ports },
 ): Promise<Found & { readonly dropped: number }> {
   await promisify(execFile)('mkfifo', [pipe]);
-  // Both ends are opened together, because each waits for the other.
-  const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+  // Both ends are opened together, because each waits for the other. A read of a file would wait for good in a pipe that
+  // stays empty; a read of a socket ends with it.
+  const reader = new Socket({ fd: openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK) });
+  reader.pause();
   const gateway = await startGateway(context, { logFile: pipe, ports });
   try {
-    const answers = await ask(gateway, ENOUGH_LINES);
+    const answers = await ask(gateway, { key, count: ENOUGH_LINES });
     const dropped = await droppedBy(gateway);
-    const wasReported = await reportIn(pipe);
+    const wasReported = await reportIn(reader);
     const problems = problemsOfStop('a reader that stopped reading', await gateway.process.stop());
     if (dropped === 0) problems.push('no line was dropped');
     if (!wasReported) problems.push('no line says how many lines were dropped');
     return { answers, dropped, problems };
   } finally {
     await gateway.process.kill();
-    closeSync(reader);
+    reader.destroy();
   }
 }
 
@@ -123,14 +131,18 @@ async function startGateway(
 }
 
 /**
- * Requests objects that do not exist, because each response causes a line in the log.
+ * Requests returns that do not exist, because each response to a key causes a line in the log.
  *
  * @throws Error when a response is missing.
  */
-async function ask({ url }: Gateway, count: number): Promise<number> {
+async function ask(
+  { url }: Gateway,
+  { key, count }: { readonly key: string; readonly count: number },
+): Promise<number> {
   const numbers = Array.from({ length: count }, (_, n) => n);
   const statuses = await inBatches(numbers, PARALLEL, async (n) => {
-    const answer = await fetch(`${url}/api/2026-10/nothing/${n}`, {
+    const answer = await fetch(`${url}/api/2026-10/warehouse/return/details?return_id=${n + 1}`, {
+      headers: { 'X-Authorization': key },
       signal: AbortSignal.timeout(RESPONSE_MS),
     });
     await answer.arrayBuffer();
@@ -145,20 +157,19 @@ async function droppedBy({ metricsUrl }: Gateway): Promise<number> {
 }
 
 /** Reads the pipe until the report about dropped lines appears. */
-async function reportIn(pipe: string): Promise<boolean> {
-  const log = createReadStream(pipe, {
-    encoding: 'utf8',
-    signal: AbortSignal.timeout(RESPONSE_MS),
-  });
+async function reportIn(reader: Socket): Promise<boolean> {
+  const overdue = setTimeout(() => reader.destroy(), RESPONSE_MS);
   let tail = '';
   try {
-    for await (const chunk of log) {
+    for await (const chunk of reader.setEncoding('utf8').iterator({ destroyOnReturn: false })) {
       tail = `${tail.slice(-DROPPED.length)}${chunk}`;
       if (tail.includes(DROPPED)) return true;
     }
     return false;
   } catch {
     return false;
+  } finally {
+    clearTimeout(overdue);
   }
 }
 
