@@ -55,10 +55,9 @@ interface JestReport {
 export async function runTests(place: Place, files: readonly string[]): Promise<Checked> {
   const out = await mkdtemp(join(tmpdir(), 'rms-planted-'));
   const report = join(out, 'report.json');
-  const flags = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
   const jest = ['node_modules/jest/bin/jest.js', '--json', `--outputFile=${report}`];
   try {
-    const { said } = await node(place, [...flags, ...jest, '--runTestsByPath', ...files]);
+    const { said } = await node(place, [...jest, '--runTestsByPath', ...files]);
     const text = await readFile(report, 'utf8').catch(() => '');
     if (text === '') return { failures: [], broken: [firstLine(said.slice(-500))] };
     return checkedOf(JSON.parse(text) as JestReport, files);

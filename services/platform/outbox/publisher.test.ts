@@ -316,8 +316,12 @@ describe('notify', () => {
     const actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
     const event = { trigger: 'return.updated', shopId: 1n, key: '1:1', actor };
     await inTransaction(database.pool, (tx) => appendEvents(tx, [event]));
-    await until(() => received.length > 0);
-    expect(received.map(shardsNotified)).toEqual([[murmur2('1:1') % SHARDS]]);
+    // Notifications of earlier tests may still arrive.
+    await until((see) =>
+      see(received)
+        .flatMap(shardsNotified)
+        .includes(murmur2('1:1') % SHARDS),
+    );
   });
 });
 
