@@ -1,14 +1,16 @@
 import { Command } from 'commander';
+import type pg from 'pg';
 import { printable } from '../../services/platform/values/text.ts';
 import { KNOWN_CLIENTS } from '../oauth/clients/known-clients.ts';
 import { listOAuthKeys, rotateOAuthKey } from '../oauth/tokens/keys.ts';
 import { type LoggedEntry, listAudit } from '../tenancy/audit-list.ts';
 import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { CLIENT_ID_MAX, installApp, listApps, removeApp } from '../tenancy/installations.ts';
-import { addMember, listMembers, removeMember } from '../tenancy/members.ts';
+import { addMember, endMemberAccess, listMembers, removeMember } from '../tenancy/members.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import { unlinkAccount } from '../tenancy/sign-in-accounts.ts';
+import { parseEmail } from '../tenancy/users.ts';
 import type { Print, Run } from './admin-context.ts';
 import { entryId, pageSize, role, type ShopOption, shopId, time } from './arguments.ts';
 
@@ -16,7 +18,9 @@ const NAME_MAX = 200;
 
 /** `member …`: the members of a shop. */
 export function memberCommands(run: Run, print: Print): Command {
-  const member = new Command('member').description('add, remove, unlink or list members of a shop');
+  const member = new Command('member').description(
+    'add, remove, unlink or list members of a shop, or end their access',
+  );
   member
     .command('add')
     .description('add a member, or change the role of a member')
@@ -38,8 +42,22 @@ export function memberCommands(run: Run, print: Print): Command {
     .requiredOption('--email <email>', 'e-mail address of the user')
     .action((o: ShopOption & { email: string }) =>
       run(async ({ pool, by }) => {
+        const keys = await keysOf(pool, o);
         await removeMember(pool, { shopId: o.shop, email: o.email, by });
-        print('removed');
+        print(`removed${keys}`);
+      }),
+    );
+  member
+    .command('end-access')
+    .description(
+      'end the sessions, assistants and apps of a member, who must sign in again: for a lost device or a stolen session',
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption('--email <email>', 'e-mail address of the user')
+    .action((o: ShopOption & { email: string }) =>
+      run(async ({ pool, by }) => {
+        await endMemberAccess(pool, { shopId: o.shop, email: o.email, by });
+        print(`access ended${await keysOf(pool, o)}`);
       }),
     );
   member
@@ -71,6 +89,15 @@ export function memberCommands(run: Run, print: Print): Command {
       }),
     );
   return member;
+}
+
+/** Names the API keys that a member made, because they stay valid. */
+async function keysOf(pool: pg.Pool, o: { shop: bigint; email: string }): Promise<string> {
+  const email = parseEmail(o.email);
+  const member = (await listMembers(pool, o.shop)).find((one) => one.email === email);
+  if (!member || member.keys.length === 0) return '';
+  const keys = member.keys.map((key) => printable(key, NAME_MAX)).join(', ');
+  return `; API keys of this person stay valid: ${keys}`;
 }
 
 interface AppOptions extends ShopOption {

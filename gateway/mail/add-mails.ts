@@ -5,8 +5,8 @@ import type { FactKind, ShopFact } from './facts.ts';
 import type { MailMetrics } from './metrics.ts';
 
 interface Rule {
-  /** The roles whose members get the mail. */
-  readonly roles: readonly Role[];
+  /** The roles whose members get the mail, or the person whom the fact is about. */
+  readonly roles: readonly Role[] | 'person';
   /** Whether its subject has at most one mail a day. A mail without this limit still counts as the one of the day. */
   readonly isDaily: boolean;
 }
@@ -22,6 +22,7 @@ const RULES: Readonly<Record<FactKind, Rule>> = {
   secret_revealed: { roles: OWNERS, isDaily: true },
   assistant_connected: { roles: OWNERS, isDaily: true },
   owner_added: { roles: OWNERS, isDaily: false },
+  new_device: { roles: 'person', isDaily: false },
   app_installed: { roles: OWNERS, isDaily: false },
 };
 
@@ -110,13 +111,16 @@ async function addMail(tx: Queryable, { shopId, subject, fact }: ShopFact, gathe
     ),
   );
   if (isDaily && isFirstToday !== 1) return false;
+  const person = roles === 'person' && 'user_id' in fact ? fact.user_id : null;
   const added = await tx.query(
     named(
       'mails-add',
       sql`insert into mails (shop_id, user_id, kind, subject, facts, due_at)
           select shop_id, user_id, ${kind}, ${subject}, ${JSON.stringify([fact])}::jsonb,
                  now() + ${gatherMs} * interval '1 ms'
-            from memberships where shop_id = ${shopId} and role = any(${roles}::text[])`,
+            from memberships
+           where shop_id = ${shopId}
+             and (user_id = ${person}::bigint or role = any(${person === null ? roles : []}::text[]))`,
     ),
   );
   return (added.rowCount ?? 0) > 0;

@@ -64,6 +64,15 @@ export const factShape = z.discriminatedUnion('kind', [
     by_user_id: z.string(),
   }),
   z.object({
+    kind: z.literal('new_device'),
+    at: z.iso.datetime(),
+    user_id: z.string(),
+    /** Such as `Firefox on Windows`; empty when unknown. */
+    device: z.string(),
+    /** IP address; empty when unknown. */
+    source: z.string(),
+  }),
+  z.object({
     kind: z.literal('app_installed'),
     at: z.iso.datetime(),
     user_id: z.string(),
@@ -99,6 +108,22 @@ export function ownerAdded(o: {
     shopId: o.shopId,
     subject: `owner:${user_id}`,
     fact: { kind: 'owner_added', at, user_id, by_user_id },
+  };
+}
+
+/** The fact that somebody signed in with a device that they had not used before. */
+export function newDevice(o: {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly device: string;
+  readonly source: string;
+}): ShopFact {
+  const { shopId, device, source } = o;
+  const [at, user_id] = [new Date().toISOString(), String(o.userId)];
+  return {
+    shopId,
+    subject: `device:${user_id}:${device}`,
+    fact: { kind: 'new_device', at, user_id, device, source },
   };
 }
 

@@ -336,6 +336,13 @@ const FACTS: Readonly<Record<Fact['kind'], Fact>> = {
     app: 'claude.ai',
   },
   owner_added: { kind: 'owner_added', at: AT, user_id: '2', by_user_id: '1' },
+  new_device: {
+    kind: 'new_device',
+    at: AT,
+    user_id: '1',
+    device: 'Safari on iPhone',
+    source: '192.0.2.1',
+  },
   app_installed: {
     kind: 'app_installed',
     at: AT,
@@ -397,6 +404,7 @@ describe('the pages of the portal that a mail links to', () => {
     ['secret_revealed', ['/webhooks/7', '/audit-log']],
     ['assistant_connected', ['/assistants', '/team', '/audit-log']],
     ['owner_added', ['/team', '/audit-log']],
+    ['new_device', ['/sessions']],
   ] as const)('are those about %s', (kind, paths) => {
     expect(linksOf([FACTS[kind]])).toEqual(paths.map((path) => `${PORTAL}${path}`));
     expect(mailText([FACTS[kind]], context).text).toContain('choose Hats there');

@@ -61,6 +61,8 @@ function partsOf(first: Fact, facts: readonly Fact[], c: TextContext): Parts {
       return connected(first, c);
     case 'owner_added':
       return newOwner(first, c);
+    case 'new_device':
+      return signedIn(first, c);
     case 'app_installed':
       return installed(first, c);
     default:
@@ -197,6 +199,23 @@ function newOwner(first: FactOf<'owner_added'>, c: TextContext): Parts {
   };
 }
 
+function signedIn(first: FactOf<'new_device'>, c: TextContext): Parts {
+  const device = plain(first.device, 100) || 'an unknown browser';
+  return {
+    subject: `[${c.shopName}] You signed in with ${device}`,
+    lines: [
+      `Your account signed in to the portal of ${c.shopName} with a browser that you had not used there before.`,
+      '',
+      `When: ${timeText(first.at)}`,
+      `With: ${device}`,
+      `From: ${plain(first.source, 100) || 'an unknown address'}`,
+      '',
+      'If it was you, you need not do anything.',
+      'If not: change your password, and end the session in the portal. Ask an owner to end your access to the shop: assistants and apps may have been connected.',
+    ],
+  };
+}
+
 function installed(first: FactOf<'app_installed'>, c: TextContext): Parts {
   const name = plain(first.name, 100);
   const texts = (scopes: readonly string[]) =>
@@ -236,6 +255,7 @@ const REASON: Readonly<Record<Fact['kind'], string>> = {
   secret_revealed: OWNER,
   assistant_connected: OWNER,
   owner_added: OWNER,
+  new_device: 'You get this mail because you are a member of this shop.',
   app_installed: OWNER,
 };
 
@@ -305,6 +325,8 @@ function mailPages(facts: readonly [Fact, ...Fact[]]): readonly MailPage[] {
       ];
     case 'owner_added':
       return [TEAM, AUDIT_LOG];
+    case 'new_device':
+      return [{ title: 'Your sessions', path: `${PORTAL_PATH}/sessions` }];
     case 'app_installed':
       return [{ title: 'Partner apps', path: `${PORTAL_PATH}/partner-apps` }, TEAM, AUDIT_LOG];
     default:

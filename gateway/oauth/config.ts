@@ -24,7 +24,7 @@ export const oauthShape = {
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .optional()
     .describe(
-      'OpenID issuer where members and users of assistants sign in; needs SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING. Without it nobody can sign in (503). Register a confidential client there with the redirect URIs <PUBLIC_BASE_URL>/oauth/callback and <PUBLIC_BASE_URL>/portal/callback, and the scopes openid email profile. It must return email, and email_verified as true',
+      'OpenID issuer where members and users of assistants sign in; needs SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING. Without it nobody can sign in (503). Register a confidential client there with the redirect URIs <PUBLIC_BASE_URL>/oauth/callback and <PUBLIC_BASE_URL>/portal/callback, and the scopes openid email profile. It must return email, and email_verified as true. So that a sign-out there ends sessions of the portal, register the back-channel logout URI <PUBLIC_BASE_URL>/portal/backchannel-logout',
     ),
   SIGN_IN_CLIENT_ID: z.string().min(1).optional().describe('Our client id at that issuer'),
   SIGN_IN_CLIENT_SECRET: z.string().min(1).optional().describe('Our client secret at that issuer'),

@@ -7,6 +7,7 @@ import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { InFlight } from '../http/in-flight.ts';
 import type { MailAdder } from '../mail/add-mails.ts';
+import { newDevice } from '../mail/facts.ts';
 import { SIGN_IN_TTL_S } from '../oauth/provider.ts';
 import { createCookies } from '../oauth/sign-in/cookies.ts';
 import { createOneTimeRecords } from '../oauth/sign-in/one-time-records.ts';
@@ -59,7 +60,11 @@ export interface Portal extends PortalOptions {
 export function createPortal(o: PortalOptions): Portal {
   const { pool, logger, publicUrl, settings, provider } = o;
   const { PORTAL_SESSION_HOURS: hours, PORTAL_SESSION_IDLE_MINUTES: idleMinutes } = settings;
-  const sessions = createPortalSessions(pool, { hours, idleMinutes });
+  const sessions = createPortalSessions(pool, {
+    hours,
+    idleMinutes,
+    onNewDevice: async (tx, device) => o.mails?.add(tx, [newDevice(device)]),
+  });
   const sessionCookie = createSessionCookie(publicUrl);
   const records = createOneTimeRecords(pool);
   const starter = createSessionStarter({ sessions, sessionCookie, sessionS: hours * 3_600 });

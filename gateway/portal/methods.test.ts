@@ -70,6 +70,7 @@ const KEYLESS: Readonly<Record<string, string>> = {
   'WebhooksService/SetPayloadVersion': 'the version is no longer the one that the user saw',
   'TeamService/ChangeRole': 'the member has this role already',
   'TeamService/WithdrawInvitation': 'a withdrawn invitation stays withdrawn',
+  'TeamService/EndMemberAccess': 'the person has no access any more that could end',
   'TeamService/RemoveMember': 'a removed member stays removed',
   'AuditService/ExportAuditEntries': 'it reads, and is in the audit log because of what it reads',
 };

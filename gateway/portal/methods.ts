@@ -332,6 +332,10 @@ export const PORTAL_METHODS: readonly PortalMethod[] = [
       right: 'manageTeam',
       audit: ['portal.change_role', 'Change the role of a member'],
     },
+    endMemberAccess: {
+      right: 'manageTeam',
+      audit: ['portal.end_member_access', 'End the access of a member'],
+    },
     removeMember: { right: 'manageTeam', audit: ['portal.remove_member', 'Remove a member'] },
   }),
   methodsOf(AuditService, {

@@ -95,28 +95,42 @@ export function addMember(
  */
 export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void> {
   return inTransaction(pool, async (tx) => {
-    const roles = await lockRoles(tx, change.shopId);
-    const user = await findUser(tx, change.email);
-    const role = user && roles.get(user.id);
-    requirePermission(roles, change, [role]);
-    if (!user || !role) {
-      throw noSuchMember();
-    }
-    if (role === 'owner') requireAnotherOwner(roles);
-    await tx.query('delete from memberships where shop_id = $1 and user_id = $2', [
-      change.shopId,
-      user.id,
-    ]);
     const { shopId, by } = change;
-    await endAccess(tx, { shopId, userId: user.id }, { by, why: 'member_removed' });
+    const { roles, userId, role } = await lockMember(tx, change);
+    if (role === 'owner') requireAnotherOwner(roles);
+    await tx.query('delete from memberships where shop_id = $1 and user_id = $2', [shopId, userId]);
+    await endAccess(tx, { shopId, userId }, { by, why: 'member_removed' });
     await recordAudit(tx, {
-      shopId: change.shopId,
-      by: change.by,
-      action: 'member.removed',
-      subject: String(user.id),
+      ...{ shopId, by, action: 'member.removed' },
+      subject: String(userId),
       detail: { from: role },
     });
   });
+}
+
+/**
+ * Ends all access of a member, who stays a member: for a lost device, or a session that somebody else has.
+ *
+ * @throws DomainError as {@link removeMember}, but it may be the last owner.
+ */
+export function endMemberAccess(pool: pg.Pool, change: MemberChange): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    const { shopId, by } = change;
+    const { userId } = await lockMember(tx, change);
+    await endAccess(tx, { shopId, userId }, { by, why: 'access_ended' });
+    const subject = String(userId);
+    await recordAudit(tx, { shopId, by, action: 'member.access_ended', subject });
+  });
+}
+
+/** Locks the members of the shop, and finds the one of the change. */
+async function lockMember(tx: Queryable, change: MemberChange) {
+  const roles = await lockRoles(tx, change.shopId);
+  const user = await findUser(tx, change.email);
+  const role = user && roles.get(user.id);
+  requirePermission(roles, change, [role]);
+  if (!user || !role) throw noSuchMember();
+  return { roles, userId: user.id, role };
 }
 
 /** A member, with the address and name of the user. */
@@ -129,7 +143,11 @@ export interface ListedMember extends Member {
   readonly isLinked: boolean;
   /** When an assistant of the member made its last call; null when no stored grant was used. */
   readonly assistantUsedAt: Date | null;
+  /** The valid API keys that the person made, by description or id; the newest {@link MAX_KEYS}. */
+  readonly keys: readonly string[];
 }
+
+const MAX_KEYS = 20;
 
 /** The shop's members, oldest membership first. */
 export async function listMembers(db: Queryable, shopId: bigint): Promise<ListedMember[]> {
@@ -137,7 +155,11 @@ export async function listMembers(db: Queryable, shopId: bigint): Promise<Listed
     `select m.shop_id as "shopId", m.user_id as "userId", m.role, u.email, u.name, m.created_at as "createdAt",
             m.sign_in_subject is not null as "isLinked",
             (select max(g.last_used_at) from oauth_grants g
-              where g.user_id = m.user_id and g.shop_id = m.shop_id) as "assistantUsedAt"
+              where g.user_id = m.user_id and g.shop_id = m.shop_id) as "assistantUsedAt",
+            array(select coalesce(nullif(k.description, ''), k.key_id) from api_keys k
+                   where k.shop_id = m.shop_id and k.created_by_kind = 'user' and k.created_by_id = m.user_id::text
+                     and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+                   order by k.created_at desc, k.key_id limit ${MAX_KEYS}) as keys
        from memberships m join users u on u.id = m.user_id
       where m.shop_id = $1 order by m.created_at, m.user_id`,
     [shopId],

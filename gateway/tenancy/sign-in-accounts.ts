@@ -80,7 +80,7 @@ export function unlinkAccount(
     const { shopId, by } = o;
     const user = await findUser(tx, o.email);
     const { rowCount } = await tx.query(
-      `update memberships set sign_in_issuer = null, sign_in_subject = null, link = gen_random_uuid()
+      `update memberships set sign_in_issuer = null, sign_in_subject = null
         where shop_id = $1 and user_id = $2`,
       [shopId, user?.id ?? null],
     );

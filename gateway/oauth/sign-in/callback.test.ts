@@ -322,6 +322,7 @@ describe('the callback from the identity provider', () => {
         origin: () => Promise.reject(new IdentityProviderUnavailable()),
         begin: async () => ({ url: identity.issuer, expected }),
         finish: async () => ({ issuer: 'i', subject: 's', email, emailVerified: true }),
+        signedOut: () => Promise.reject(new IdentityProviderUnavailable()),
       },
       requests: {
         find: async () => request,

@@ -1,3 +1,4 @@
+import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import * as oidc from 'openid-client';
 import { isOutage } from '../../../services/platform/postgres/outage.ts';
 import { boundedFetch } from '../../auth/bounded-fetch.ts';
@@ -57,6 +58,13 @@ export interface Upstream {
    * @throws IdentityProviderUnavailable; {@link SignInFailed} for an invalid response or a denial.
    */
   finish(url: URL, expected: ExpectedResponse): Promise<Identity>;
+  /**
+   * Checks a logout token, and returns the account that signed out at the identity provider (OpenID Connect Back-Channel
+   * Logout 1.0, 2.6).
+   *
+   * @throws IdentityProviderUnavailable; {@link SignInFailed} for an invalid token.
+   */
+  signedOut(token: string): Promise<Pick<Identity, 'issuer' | 'subject'>>;
 }
 
 /**
@@ -141,6 +149,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
     return discovered;
   };
 
+  let keys: JWTVerifyGetKey | undefined;
   return {
     async origin() {
       const { authorization_endpoint: endpoint } = (await configuration()).serverMetadata();
@@ -180,7 +189,38 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
         throw isUnavailable(error) ? providerUnavailable(error) : new SignInFailed(error);
       }
     },
+    async signedOut(token) {
+      const { issuer, jwks_uri = '' } = (await configuration()).serverMetadata();
+      keys ??= createRemoteJWKSet(new URL(jwks_uri), {
+        timeoutDuration: TIMEOUT_S * 1_000,
+        [customFetch]: (url, init) => boundedFetch(url, init),
+      });
+      try {
+        const { payload } = await jwtVerify(token, keys, {
+          ...{ issuer, audience: o.clientId, algorithms: LOGOUT_ALGORITHMS },
+          requiredClaims: ['sub', 'jti'],
+          // A repeat by somebody else ends only sessions that are younger than this.
+          maxTokenAge: LOGOUT_MAX_AGE_S,
+          clockTolerance: CLOCK_SKEW_S,
+        });
+        const { sub: subject = '', events, nonce } = payload;
+        // An ID token has the same signature and audience.
+        if (!isLogout(events) || nonce !== undefined) throw new Error('it is no logout token');
+        return { issuer, subject };
+      } catch (error) {
+        throw isUnavailable(error) ? providerUnavailable(error) : new SignInFailed(error);
+      }
+    },
   };
+}
+
+/** Algorithms with a public key. */
+const LOGOUT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+const LOGOUT_MAX_AGE_S = 120;
+
+function isLogout(events: unknown): boolean {
+  const event = 'http://schemas.openid.net/event/backchannel-logout';
+  return typeof events === 'object' && events !== null && Object.hasOwn(events, event);
 }
 
 async function discover(o: SignInProvider): Promise<oidc.Configuration> {

@@ -2,7 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, type ServiceImpl } from '@connectrpc/connect';
 import type { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { ROLE_PERMISSIONS } from '../../tenancy/permissions.ts';
-import { callOf } from '../call.ts';
+import { authorOf, callOf } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { portalError } from '../errors.ts';
 import { mayCall, nameOf, PORTAL_METHODS } from '../methods.ts';
@@ -38,9 +38,10 @@ export function sessionService(portal: Portal): ServiceImpl<typeof SessionServic
     },
 
     async switchShop({ shopId }, context) {
-      const { session } = callOf(context);
+      const call = callOf(context);
+      const { session } = call;
       const shop = (await sessions.shops(session.id)).find(({ id }) => String(id) === shopId);
-      if (!shop || !(await sessions.switchShop(session.id, shop.id))) {
+      if (!shop || !(await sessions.switchShop(session.id, shop.id, authorOf(call)))) {
         throw portalError(
           Code.NotFound,
           'You are not a member of this shop. If you were added today, sign in again.',
@@ -56,8 +57,10 @@ export function sessionService(portal: Portal): ServiceImpl<typeof SessionServic
     },
 
     async endSession({ sessionId }, context) {
-      const { session } = callOf(context);
-      if (!(await sessions.end(session.userId, sessionId))) {
+      const call = callOf(context);
+      const { session } = call;
+      const how = { why: 'ended_by_user', by: authorOf(call) } as const;
+      if (!(await sessions.end(session.userId, sessionId, how))) {
         throw portalError(Code.NotFound, 'This session has ended already.');
       }
       if (sessionId === session.id)
@@ -66,15 +69,17 @@ export function sessionService(portal: Portal): ServiceImpl<typeof SessionServic
     },
 
     async signOut(_request, context) {
-      const { session } = callOf(context);
-      await sessions.end(session.userId, session.id);
+      const call = callOf(context);
+      const { userId, id } = call.session;
+      await sessions.end(userId, id, { why: 'signed_out', by: authorOf(call) });
       context.responseHeader.append('set-cookie', sessionCookie.signedOut());
       return {};
     },
 
     async signOutEverywhere(_request, context) {
-      const { session } = callOf(context);
-      const ended = await sessions.endAll(session.userId);
+      const call = callOf(context);
+      const how = { why: 'signed_out_everywhere', by: authorOf(call) } as const;
+      const ended = await sessions.endAll(call.session.userId, how);
       context.responseHeader.append('set-cookie', sessionCookie.signedOut());
       return { ended };
     },

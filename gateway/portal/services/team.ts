@@ -3,7 +3,13 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { MemberSchema, TeamService } from '../../../proto/gen/rms/portal/v1/team_pb.ts';
 import { ownerAdded } from '../../mail/facts.ts';
-import { addMember, type ListedMember, listMembers, removeMember } from '../../tenancy/members.ts';
+import {
+  addMember,
+  endMemberAccess,
+  type ListedMember,
+  listMembers,
+  removeMember,
+} from '../../tenancy/members.ts';
 import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
@@ -61,6 +67,13 @@ export function teamService(portal: Portal): ServiceImpl<typeof TeamService> {
       return { member: memberView(await memberOf(call, id), call) };
     },
 
+    async endMemberAccess({ userId }, context) {
+      const call = callOf(context);
+      const { email } = await memberOf(call, idOf(userId, 'member'));
+      await endMemberAccess(pool, { shopId: call.session.shopId, email, by: authorOf(call) });
+      return {};
+    },
+
     async removeMember({ userId }, context) {
       const call = callOf(context);
       const { email } = await memberOf(call, idOf(userId, 'member'));
@@ -71,7 +84,7 @@ export function teamService(portal: Portal): ServiceImpl<typeof TeamService> {
 }
 
 function memberView(
-  { userId, email, name, role, createdAt, isLinked, ...member }: ListedMember,
+  { userId, email, name, role, createdAt, isLinked, keys, ...member }: ListedMember,
   { session }: PortalCall,
 ): MessageInitShape<typeof MemberSchema> {
   const assistantUsedAt = timestampOf(member.assistantUsedAt);
@@ -84,6 +97,7 @@ function memberView(
     createdAt: timestampFromDate(createdAt),
     self: userId === session.userId,
     editable: mayChange(session.role, role),
+    keys: [...keys],
     ...(assistantUsedAt && { assistantUsedAt }),
   };
 }

@@ -34,7 +34,7 @@ export function createSessionStarter(o: {
       const former = o.sessionCookie.idOf(req);
       if (former !== undefined) await o.sessions.endSecret(former);
       const device = deviceOf(req.headers['user-agent']);
-      const session = { userId, shopId, account, source: from.source, device };
+      const session = { userId, shopId, account, ...from, device };
       return o.sessionCookie.store(await o.sessions.start(session), o.sessionS);
     },
   };

@@ -2,16 +2,21 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ApiKeysService } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { TeamService } from '../../../proto/gen/rms/portal/v1/team_pb.ts';
+import { inTransaction } from '../../../services/platform/postgres/postgres.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
 } from '../../../test/kit/gateway/test-gateway.ts';
 import { portalClient, portalPerson } from '../../../test/kit/portal/portal.ts';
+import { listAudit } from '../../tenancy/audit-list.ts';
+import { endAccess } from '../../tenancy/end-access.ts';
 import { addMember, removeMember } from '../../tenancy/members.ts';
-import { unlinkAccount } from '../../tenancy/sign-in-accounts.ts';
-import { purgePortalSessions } from './sessions.ts';
+import { linkAccount, unlinkAccount } from '../../tenancy/sign-in-accounts.ts';
+import { createPortalSessions, type NewDevice, purgePortalSessions } from './sessions.ts';
 
 let under: TestGateway;
 beforeAll(async () => {
@@ -19,6 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => under.stop());
 
+type Person = Awaited<ReturnType<typeof portalPerson>>;
 const owner = async (shopId = 1n) => portalPerson(under, { shopId, role: 'owner' });
 
 async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
@@ -177,6 +183,159 @@ describe('session of the portal', () => {
       [userId],
     );
     expect(rowCount).toBe(0);
+  });
+});
+
+describe('the audit log', () => {
+  const sessionsIn = async (shopId: bigint) => {
+    const entries = await listAudit(under.database.pool, { shopId, limit: 100 });
+    return entries
+      .filter(({ action }) => action.startsWith('session.'))
+      .map(({ action, actorId, detail }) => [action, actorId, detail.why]);
+  };
+
+  test.each<[string, string, (person: Person) => Promise<unknown>]>([
+    ['signed out', 'signed_out', ({ client }) => client(SessionService).signOut({})],
+    [
+      'signed out everywhere',
+      'signed_out_everywhere',
+      ({ client }) => client(SessionService).signOutEverywhere({}),
+    ],
+    [
+      'was removed',
+      'member_removed',
+      ({ shopId, email }) => removeMember(under.database.pool, { shopId, email, by: TEST_AUTHOR }),
+    ],
+    [
+      'has another account',
+      'account_unlinked',
+      ({ shopId, email }) => unlinkAccount(under.database.pool, { shopId, email, by: TEST_AUTHOR }),
+    ],
+    [
+      'let it expire',
+      'expired',
+      async ({ email }) => {
+        await age(email, "expires_at = now() - interval '1 second'");
+        await purgePortalSessions(under.database.pool);
+      },
+    ],
+  ])('has the start and the end of a session whose user %s', async (_how, why, end) => {
+    const shopId = await under.newShop();
+    await owner(shopId);
+    const person = await owner(shopId);
+    await end(person);
+    const entries = (await sessionsIn(shopId)).filter(([action]) => action === 'session.ended');
+    expect(entries).toEqual([
+      [
+        'session.ended',
+        ['member_removed', 'account_unlinked'].includes(why)
+          ? TEST_AUTHOR.actor.id
+          : String(person.userId),
+        why,
+      ],
+    ]);
+    expect(await sessionsIn(shopId)).toContainEqual([
+      'session.started',
+      String(person.userId),
+      undefined,
+    ]);
+  });
+
+  test('has the move of a session in both shops', async () => {
+    const [from, to] = [await under.newShop(), await under.newShop()];
+    const { email } = await owner(from);
+    await addMember(under.database.pool, { shopId: to, email, role: 'owner', by: TEST_AUTHOR });
+    const person = await portalPerson(under, { shopId: from, role: 'owner', email });
+    await person.client(SessionService).switchShop({ shopId: String(to) });
+    const user = String(person.userId);
+    expect(await sessionsIn(to)).toEqual([['session.started', user, 'switched_shop']]);
+  });
+});
+
+test('a person is warned of a sign-in with a new device, but not of the first one', async () => {
+  const warned: NewDevice[] = [];
+  const onNewDevice = async (_tx: unknown, device: NewDevice) => void warned.push(device);
+  const sessions = createPortalSessions(under.database.pool, {
+    hours: 12,
+    idleMinutes: 9,
+    onNewDevice,
+  });
+  const { shopId, email } = { shopId: 1n, email: `${crypto.randomUUID()}@example.com` };
+  const { userId } = await addMember(under.database.pool, {
+    shopId,
+    email,
+    role: 'owner',
+    by: TEST_AUTHOR,
+  });
+  const account = { issuer: 'https://id.example.com', subject: email };
+  for (const device of [
+    'Firefox on Linux',
+    'Firefox on Linux',
+    'Safari on iPhone',
+    '',
+    'Safari on iPhone',
+  ])
+    await sessions.start({ userId, shopId, account, source: '192.0.2.1', device });
+  expect(warned.map(({ device }) => device)).toEqual(['Safari on iPhone', '']);
+  expect(warned[0]).toEqual({ shopId, userId, device: 'Safari on iPhone', source: '192.0.2.1' });
+});
+
+describe('access of a member that an owner ends', () => {
+  const team = (person: Person) => person.client(TeamService);
+
+  test('ends the sessions in this shop, and lets none back in; the person may sign in again', async () => {
+    const [shopId, other] = [await under.newShop(), await under.newShop()];
+    const boss = await owner(shopId);
+    const { email } = await portalPerson(under, { shopId: other, role: 'admin' });
+    const here = await portalPerson(under, { shopId, role: 'admin', email });
+    const elsewhere = await portalPerson(under, { shopId: other, role: 'admin', email });
+    await team(boss).endMemberAccess({ userId: String(here.userId) });
+    expect(await codeOf(here.client(SessionService).getSession({}))).toBe(Code.Unauthenticated);
+    expect(await codeOf(elsewhere.client(SessionService).getSession({}))).toBeUndefined();
+    const back = elsewhere.client(SessionService).switchShop({ shopId: String(shopId) });
+    expect(await codeOf(back)).toBe(Code.NotFound);
+    const again = await portalPerson(under, { shopId, role: 'admin', email });
+    expect(await codeOf(again.client(SessionService).getSession({}))).toBeUndefined();
+  });
+
+  test('ends a session, too, that starts at the same time', async () => {
+    const { pool } = under.database;
+    const person = await owner(await under.newShop());
+    const { shopId, userId, email } = person;
+    const account = { issuer: 'https://id.example.com', subject: email };
+    await linkAccount(pool, { email, account });
+    const sessions = createPortalSessions(pool, { hours: 12, idleMinutes: 120 });
+    const secret = await inTransaction(pool, async (tx) => {
+      await endAccess(tx, { shopId, userId }, { by: TEST_AUTHOR, why: 'access_ended' });
+      return sessions.start({ userId, shopId, account, source: '', device: '' });
+    });
+    expect(await sessions.find(secret)).toBeUndefined();
+  });
+
+  test.each([
+    ['admin', 'owner', Code.PermissionDenied],
+    ['admin', 'analyst', undefined],
+    ['developer', 'analyst', Code.PermissionDenied],
+  ] as const)('by %s of %s: %s', async (by, role, code) => {
+    const shopId = await under.newShop();
+    const author = await portalPerson(under, { shopId, role: by });
+    const { userId } = await portalPerson(under, { shopId, role });
+    expect(await codeOf(team(author).endMemberAccess({ userId: String(userId) }))).toBe(code);
+    const stranger = await owner(await under.newShop());
+    const foreign = team(stranger).endMemberAccess({ userId: String(userId) });
+    expect(await codeOf(foreign)).toBe(Code.NotFound);
+  });
+
+  test('leaves API keys, which the list of members names', async () => {
+    const shopId = await under.newShop();
+    const boss = await owner(shopId);
+    const maker = await portalPerson(under, { shopId, role: 'admin' });
+    await maker.client(ApiKeysService).createApiKey({
+      ...{ description: 'ERP', scopes: ['returns'] },
+      idempotencyKey: crypto.randomUUID(),
+    });
+    const { members } = await team(boss).listMembers({});
+    expect(members.map(({ keys }) => keys)).toEqual([[], ['ERP']]);
   });
 });
 

@@ -1,9 +1,13 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { isOutage } from '../../../services/platform/postgres/outage.ts';
 import { inTransaction, type Queryable } from '../../../services/platform/postgres/postgres.ts';
+import { raw, sql } from '../../../services/platform/postgres/sql.ts';
 import { NoPermit, Permits } from '../../../services/platform/process/permits.ts';
+import { type Author, recordAudit } from '../../tenancy/audit.ts';
 import type { Role } from '../../tenancy/permissions.ts';
+import { endSessions, type SessionEnd } from '../../tenancy/session-log.ts';
 import type { SignInAccount } from '../../tenancy/sign-in-accounts.ts';
 
 /** A valid session with the user, the shop and the role, as currently stored. */
@@ -42,6 +46,16 @@ export interface NewSession {
   readonly account: SignInAccount;
   readonly source: string;
   readonly device: string;
+  /** Id of the request, for the audit log. */
+  readonly requestId?: string;
+}
+
+/** A person who signed in with a browser that they had not used before. */
+export interface NewDevice {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly device: string;
+  readonly source: string;
 }
 
 /** Sessions of the portal. All times are by the database's clock. */
@@ -58,13 +72,20 @@ export interface PortalSessions {
   /** The shops that the session can be moved to, by name. */
   shops(sessionId: string): Promise<SessionShop[]>;
   /** Moves the session to another shop of its account. Returns false when the account may not use that shop. */
-  switchShop(sessionId: string, shopId: bigint): Promise<boolean>;
+  switchShop(sessionId: string, shopId: bigint, by: Author): Promise<boolean>;
   /** Ends one session of the user. Returns false when there is none. */
-  end(userId: bigint, sessionId: string): Promise<boolean>;
+  end(userId: bigint, sessionId: string, o: SessionEnded): Promise<boolean>;
   /** Ends the session of a secret id, if there is one. */
   endSecret(secret: string): Promise<void>;
   /** Ends all sessions of the user. Returns how many there were. */
-  endAll(userId: bigint): Promise<number>;
+  endAll(userId: bigint, o: SessionEnded): Promise<number>;
+  /** Ends all sessions of an account, which signed out at the identity provider. */
+  endAccount(account: SignInAccount): Promise<number>;
+}
+
+interface SessionEnded {
+  readonly why: SessionEnd;
+  readonly by: Author;
 }
 
 /** Maximum number of sessions of a user. A new one ends the one that was not used for the longest time. */
@@ -95,20 +116,24 @@ const COLUMNS = `
   shops.sandbox, m.role, s.created_at as "createdAt", s.last_used_at as "lastUsedAt", s.expires_at as "expiresAt",
   s.source, s.device, s.last_used_at < now() - interval '1 minute' as "isStale"`;
 
-/**
- * @param o.hours maximum duration of a session. @param o.idleMinutes maximum time without use.
- */
-export function createPortalSessions(
-  pool: pg.Pool,
-  o: { readonly hours: number; readonly idleMinutes: number },
-): PortalSessions {
+interface SessionOptions {
+  /** Maximum duration of a session. */
+  readonly hours: number;
+  /** Maximum time without use. */
+  readonly idleMinutes: number;
+  /** Called in the transaction of a sign-in with a new device. */
+  readonly onNewDevice?: (tx: Queryable, by: NewDevice) => Promise<void>;
+}
+
+/** The audit log of a shop has an entry for each session that starts, moves into the shop, or ends. */
+export function createPortalSessions(pool: pg.Pool, o: SessionOptions): PortalSessions {
   const idleS = o.idleMinutes * 60;
   const readers = new Permits({
     size: Math.ceil(pool.options.max * READERS_SHARE),
     ...WAITING_READERS,
   });
   return {
-    start: (session) => startSession(pool, session, o.hours),
+    start: (session) => startSession(pool, session, o),
     async find(secret) {
       const release = await readers.take();
       const { rows } = await pool
@@ -143,30 +168,34 @@ export function createPortalSessions(
       );
       return rows;
     },
-    async switchShop(sessionId, shopId) {
-      const { rowCount } = await pool.query(
-        `update portal_sessions s set shop_id = $2 where s.id = $1 and exists (
-           select from memberships m where m.shop_id = $2 and ${IS_LINKED})`,
-        [sessionId, shopId],
-      );
-      return rowCount === 1;
-    },
-    async end(userId, sessionId) {
-      const { rowCount } = await pool.query(
-        'delete from portal_sessions where user_id = $1 and id::text = $2',
-        [userId, sessionId],
-      );
-      return rowCount === 1;
+    switchShop: (sessionId, shopId, by) =>
+      inTransaction(pool, async (tx) => {
+        const { rows } = await tx.query<{ device: string }>(
+          `update portal_sessions s set shop_id = $2 where s.id = $1 and exists (
+             select from memberships m where m.shop_id = $2 and ${IS_LINKED})
+           returning device`,
+          [sessionId, shopId],
+        );
+        const [moved] = rows;
+        if (!moved) return false;
+        await recordAudit(tx, {
+          ...{ shopId, by, action: 'session.started', subject: sessionId },
+          detail: { device: moved.device, why: 'switched_shop' },
+        });
+        return true;
+      }),
+    async end(userId, sessionId, how) {
+      const which = sql`user_id = ${userId} and id::text = ${sessionId}`;
+      return (await endSessions(pool, which, how)) === 1;
     },
     async endSecret(secret) {
-      await pool.query('delete from portal_sessions where token_hash = $1', [hashOf(secret)]);
+      await endSessions(pool, sql`token_hash = ${hashOf(secret)}`, { why: 'new_sign_in' });
     },
-    async endAll(userId) {
-      const { rowCount } = await pool.query('delete from portal_sessions where user_id = $1', [
-        userId,
-      ]);
-      return rowCount ?? 0;
-    },
+    endAll: (userId, how) => endSessions(pool, sql`user_id = ${userId}`, how),
+    endAccount: ({ issuer, subject }) =>
+      endSessions(pool, sql`issuer = ${issuer} and subject = ${subject}`, {
+        why: 'signed_out_at_provider',
+      }),
   };
 }
 
@@ -178,42 +207,63 @@ export function cannotReadSession(error: unknown): boolean {
 /** Maximum number of rows that one statement deletes, so that locks stay short. */
 const BATCH = 1_000;
 
-/** Deletes a batch of expired sessions. Returns whether there may be more. Safe to run twice. */
+/** Ends a batch of expired sessions. Returns whether there may be more. Safe to run twice. */
 export async function purgePortalSessions(db: Queryable): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `delete from portal_sessions where id in (
-       select id from portal_sessions where expires_at < now() limit $1 for update skip locked)`,
-    [BATCH],
+  const ended = await endSessions(
+    db,
+    sql`id in (select id from portal_sessions where expires_at < now() limit ${BATCH} for update skip locked)`,
+    { why: 'expired' },
   );
-  return rowCount === BATCH;
+  return ended === BATCH;
 }
 
-function startSession(pool: pg.Pool, session: NewSession, hours: number): Promise<string> {
+function startSession(pool: pg.Pool, session: NewSession, o: SessionOptions): Promise<string> {
   const secret = randomBytes(32).toString('base64url');
+  const { userId, shopId, device, source, requestId } = session;
   return inTransaction(pool, async (tx) => {
-    await tx.query(
+    const { rows } = await tx.query<{ id: string }>(
       `insert into portal_sessions (token_hash, user_id, shop_id, issuer, subject, source, device, expires_at, links)
        values ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 hour', array(
-         select link from memberships where user_id = $2 and sign_in_issuer = $4 and sign_in_subject = $5))`,
+         select link from memberships where user_id = $2 and sign_in_issuer = $4 and sign_in_subject = $5))
+       returning id`,
       [
         hashOf(secret),
-        session.userId,
-        session.shopId,
+        userId,
+        shopId,
         session.account.issuer,
         session.account.subject,
-        session.source === '' ? null : session.source,
-        session.device,
-        hours,
+        source === '' ? null : source,
+        device,
+        o.hours,
       ],
     );
-    await tx.query(
-      `delete from portal_sessions where id in (
-         select id from portal_sessions where user_id = $1
-          order by last_used_at desc offset ${MAX_SESSIONS})`,
-      [session.userId],
-    );
+    const by: Author = {
+      actor: { kind: Actor_Kind.USER, id: String(userId), name: '' },
+      ...(source !== '' && { source }),
+      ...(requestId !== undefined && { requestId }),
+    };
+    const isNew = await isNewDevice(tx, session);
+    await recordAudit(tx, {
+      ...{ shopId, by, action: 'session.started', subject: rows[0]?.id ?? '' },
+      detail: { device, ...(isNew && { new_device: true }) },
+    });
+    if (isNew) await o.onNewDevice?.(tx, { shopId, userId, device, source });
+    const oldest = sql`id in (select id from portal_sessions where user_id = ${userId}
+                               order by last_used_at desc offset ${raw(MAX_SESSIONS)})`;
+    await endSessions(tx, oldest, { why: 'too_many' });
     return secret;
   });
+}
+
+/** Whether the user has signed in before, and never with this device. Notes the device. */
+async function isNewDevice(tx: Queryable, { userId, device }: NewSession): Promise<boolean> {
+  const { rows } = await tx.query<{ isNew: boolean }>(
+    `with others as (select from sign_in_devices where user_id = $1 limit 1), added as (
+       insert into sign_in_devices (user_id, device) values ($1, $2) on conflict (user_id, device) do nothing returning 1)
+     select exists (select from others) and exists (select from added) as "isNew"`,
+    [userId, device],
+  );
+  return rows[0]?.isNew === true;
 }
 
 function hashOf(secret: string): Buffer {

@@ -1,10 +1,13 @@
-import { type Request, type RequestHandler, Router } from 'express';
+import express, { type Request, type RequestHandler, Router } from 'express';
+import { logSeldom } from '../../../services/platform/telemetry/log-seldom.ts';
 import { addressOf, type ClientIp } from '../../auth/client-ip.ts';
 import type { HourlyLimits } from '../../auth/hourly-limits.ts';
+import { receiveForm } from '../../http/bound-sign-in.ts';
 import { EXACT_PATHS, endpoint } from '../../http/endpoint.ts';
 import { queryOf } from '../../http/query.ts';
 import { type PageResponse, sendPage, unavailable } from '../../oauth/pages/response.ts';
 import { failurePage } from '../../oauth/sign-in/failure-page.ts';
+import { SignInFailed } from '../../oauth/sign-in/upstream.ts';
 import type { PortalSignIn, PortalSignInParts } from './sign-in.ts';
 import { signInMessage } from './sign-in-messages.ts';
 
@@ -19,7 +22,11 @@ export interface PortalSignInRoutes extends Pick<PortalSignInParts, 'logger'> {
 /** The path to which the identity provider sends the browser back. It must be registered there. */
 export const PORTAL_CALLBACK_PATH = '/portal/callback';
 
-/** Registers `/portal/sign-in` and `/portal/callback`. */
+/** Where the identity provider tells that a person signed out there. It must be registered there. */
+const SIGNED_OUT_PATH = '/portal/backchannel-logout';
+const FORM_LIMIT = '16kb';
+
+/** Registers `/portal/sign-in`, `/portal/callback` and `/portal/backchannel-logout`. */
 export function portalSignInRoutes(o: PortalSignInRoutes): Router {
   const router = Router(EXACT_PATHS);
   const pageHandler =
@@ -52,5 +59,34 @@ export function portalSignInRoutes(o: PortalSignInRoutes): Router {
       }),
     ],
   });
+  endpoint(router, SIGNED_OUT_PATH, {
+    POST: [receiveForm, express.urlencoded({ extended: false, limit: FORM_LIMIT }), signedOut(o)],
+  });
   return router;
+}
+
+/** Answers the identity provider (OpenID Connect Back-Channel Logout 1.0, 2.8). */
+function signedOut({ signIn, logger }: PortalSignInRoutes): RequestHandler {
+  // Strangers may send what they like.
+  const seldom = logSeldom(1_000);
+  return async (req, res) => {
+    res.setHeader('Cache-Control', 'no-store');
+    const token: unknown = req.body?.logout_token;
+    const reject = (status: number, error_description: string) =>
+      res.status(status).json({ error: 'invalid_request', error_description });
+    if (!signIn) return reject(404, 'Sign-in is not set up here.');
+    if (typeof token !== 'string') return reject(400, 'Send logout_token once, in a form.');
+    try {
+      await signIn.signedOut(token);
+      res.status(200).end();
+    } catch (error) {
+      if (!(error instanceof SignInFailed)) {
+        logger.warn({ err: error }, 'sign-out at the identity provider could not be recorded');
+        return res.setHeader('Retry-After', '1') && reject(503, 'Try again.');
+      }
+      const { reason } = error;
+      seldom((count) => logger.warn({ reason, count }, 'logout tokens were rejected'));
+      return reject(400, 'The logout token is not valid here.');
+    }
+  };
 }

@@ -68,10 +68,20 @@ export interface PortalSignIn {
    * @param url the requested URL, with code and state.
    */
   finish(req: IncomingMessage, url: URL, from: From): Promise<PageResponse>;
+  /**
+   * Ends the sessions of an account that signed out at the identity provider. Idempotent.
+   *
+   * @throws SignInFailed for an invalid token; IdentityProviderUnavailable.
+   */
+  signedOut(logoutToken: string): Promise<void>;
 }
 
 export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
   return {
+    async signedOut(logoutToken) {
+      await o.sessions.endAccount(await o.upstream.signedOut(logoutToken));
+    },
+
     async begin(req, query, { invitation } = {}) {
       const browser = o.cookies.browserOf(req);
       const mustAsk = query.get('prompt') === 'login' || (await hadSession(o, req));

@@ -16,6 +16,8 @@ export interface FakeIdentity {
   isForging: boolean;
   /** Returns the callback URL for an authorization URL. */
   callbackOf(sentTo: URL): string;
+  /** Signs a token with these claims for the gateway, as it was issued now. */
+  sign(claims: Record<string, unknown>): Promise<string>;
   stop(): void;
 }
 
@@ -27,6 +29,10 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
   const codes = new Map<string, URLSearchParams>();
   const issuer = `http://127.0.0.1:${port}`;
 
+  const sign = (claims: Record<string, unknown>) =>
+    new SignJWT({ iat: Math.floor(Date.now() / 1_000), ...claims })
+      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
+      .sign(identity.isForging ? unpublished : privateKey);
   const redeem = async (req: IncomingMessage): Promise<object> => {
     const code = new URLSearchParams(Buffer.concat(await req.toArray()).toString()).get('code');
     const signIn = codes.get(code ?? '');
@@ -42,11 +48,7 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
       exp: Math.floor(Date.now() / 1_000) + 300,
       ...identity.claims,
     };
-    const id_token = await new SignJWT(claims)
-      .setProtectedHeader({ alg: 'RS256', kid: 'k' })
-      .setIssuedAt()
-      .sign(identity.isForging ? unpublished : privateKey);
-    return { access_token: 'x', token_type: 'Bearer', id_token };
+    return { access_token: 'x', token_type: 'Bearer', id_token: await sign(claims) };
   };
   const respond = async (req: IncomingMessage): Promise<object> => {
     if (req.url === '/token') return redeem(req);
@@ -75,6 +77,7 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
       const back = new URLSearchParams({ code, state: searchParams.get('state') ?? '' });
       return `${searchParams.get('redirect_uri')}?${back}`;
     },
+    sign,
     stop() {
       server.closeAllConnections();
       server.close();

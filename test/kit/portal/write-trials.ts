@@ -252,6 +252,11 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: (page, stage) => page.getByLabel(`Role of ${stage.member}`).selectOption('warehouse'),
     press: 'Change the role',
   },
+  'TeamService/EndMemberAccess': {
+    at: () => '/team',
+    open: by((stage) => `Sign out ${stage.member}`),
+    press: 'End the access',
+  },
   'TeamService/RemoveMember': {
     at: () => '/team',
     open: by((stage) => `Remove ${stage.member}`),

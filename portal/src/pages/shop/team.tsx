@@ -71,7 +71,15 @@ function Members({ found }: { readonly found: ListMembersResponse }) {
         },
         { title: 'Added', cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
         { title: 'Signed in', cell: (member) => <SignedIn member={member} /> },
-        { title: 'Actions', cell: (member) => <Remove member={member} /> },
+        {
+          title: 'Actions',
+          cell: (member) => (
+            <Group gap={6}>
+              <EndAccess member={member} />
+              <Remove member={member} />
+            </Group>
+          ),
+        },
       ]}
     />
   );
@@ -145,6 +153,35 @@ function RoleOf({ member, roles }: { readonly member: Member; readonly roles: re
   );
 }
 
+/** For a lost device, or a session that somebody else has. */
+function EndAccess({ member }: { readonly member: Member }) {
+  const { can } = useSession();
+  const { endMemberAccess } = TeamService.method;
+  const { send, isPending } = useWrite(endMemberAccess, { done: 'The access has ended.' });
+  const { userId, email, name, editable, self } = member;
+  // A person ends the own sessions on the page of sessions.
+  if (!editable || self || !can(endMemberAccess)) return null;
+  const who = name || email;
+  const ask = () =>
+    confirm({
+      title: `Sign ${who} out everywhere?`,
+      text: `Sessions, connected assistants and apps of this person end in this shop with the next call. The person stays a member, and must sign in again. ${keysOf(member)}`,
+      action: 'End the access',
+      danger: true,
+      onConfirm: () => send({ userId }),
+    });
+  return (
+    <RowButton text="Sign out" label={`Sign out ${who}`} onClick={ask} isPending={isPending} />
+  );
+}
+
+/** Keys belong to the shop. */
+function keysOf({ keys }: Member): string {
+  return keys.length === 0
+    ? 'The person made no API key that is still valid.'
+    : `API keys that the person made stay valid: ${keys.join(', ')}. Revoke those that the person may have kept.`;
+}
+
 function Remove({ member }: { readonly member: Member }) {
   const { can } = useSession();
   const { removeMember } = TeamService.method;
@@ -155,7 +192,7 @@ function Remove({ member }: { readonly member: Member }) {
   const ask = () =>
     confirm({
       title: self ? 'Leave this shop?' : `Remove ${who}?`,
-      text: 'Sessions and connected assistants of this person stop working in this shop with the next call. API keys stay. You can invite the person again.',
+      text: `Sessions, connected assistants and apps of this person stop working in this shop with the next call. ${keysOf(member)} You can invite the person again.`,
       action: self ? 'Leave the shop' : 'Remove from the team',
       danger: true,
       onConfirm: () => send({ userId }),

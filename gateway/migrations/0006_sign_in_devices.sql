@@ -1,0 +1,11 @@
+-- fits: 1.0.0
+-- The browsers and systems that people have signed in to the portal with, so that a sign-in with another one is noticed.
+create table sign_in_devices (
+  user_id    bigint not null references users (id),
+  device     text not null constraint sign_in_devices_device_length check (char_length(device) <= 100),
+  created_at timestamptz not null default now(),
+  primary key (user_id, device)
+);
+
+-- For a sign-out at the identity provider, which names the account.
+create index portal_sessions_account on portal_sessions (subject, issuer);
