@@ -1,5 +1,6 @@
 import { type Meter, SpanKind } from '@opentelemetry/api';
 import type { Request, Response } from 'express';
+import { OPERATIONS } from '../../services/contract/operations.ts';
 import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { logFirst } from '../../services/platform/telemetry/log-seldom.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry/telemetry.ts';
@@ -23,7 +24,7 @@ interface CompleteRequest {
 
 /**
  * Observes requests. Each request gets a span, whose parent is the caller's `traceparent`. It also gets one line in the
- * access log, and counts in metrics by operation, version and status.
+ * access log, and counts in metrics by route, version and status.
  */
 export function createInstrumentation(o: {
   readonly telemetry: Telemetry;
@@ -37,12 +38,17 @@ export function createInstrumentation(o: {
 
   return (exchange, req, res, work) => {
     const { method, originalUrl } = req;
-    const { traceparent } = req.headers;
+    const [path = ''] = originalUrl.split('?', 1);
+    const { traceparent, tracestate } = req.headers;
     const span = {
-      name: `HTTP ${method}`,
+      name: method,
       kind: SpanKind.SERVER,
-      ...(typeof traceparent === 'string' && { traceparent }),
-      attributes: { 'http.request.method': method },
+      ...(typeof traceparent === 'string' && { traceparent, tracestate: `${tracestate ?? ''}` }),
+      attributes: {
+        'http.request.method': method,
+        'url.path': path,
+        'client.address': exchange.address,
+      },
     };
     void inSpan(tracer, span, async (span) => {
       const closed = new Promise<void>((resolve) => res.once('close', resolve));
@@ -52,43 +58,56 @@ export function createInstrumentation(o: {
       const status = res.headersSent ? res.statusCode : 499;
       const request = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
       measure(exchange, request);
-      const [path = ''] = originalUrl.split('?', 1);
       if (!UNLOGGED.has(path) && !exchange.isShed) {
         const write = () => logAccess(o.logger, exchange, request);
         const isStranger = status >= 400 && exchange.actorId === undefined;
         if (isStranger) ofStrangers(write);
         else write();
       }
-      if (exchange.operation) span.updateName(`${method} ${exchange.operation}`);
-      span.setAttribute('http.response.status_code', res.statusCode);
+      const route = routeOf(exchange);
+      if (exchange.operation) span.updateName(`${method} ${route}`);
+      span.setAttributes({ 'http.route': route, 'http.response.status_code': status });
     });
   };
 }
 
+/** Names and labels are those of the semantic conventions of OpenTelemetry, so that dashboards of others work. */
 function requestMetrics(meter: Meter): (exchange: Exchange, request: CompleteRequest) => void {
-  const requests = meter.createCounter('http.server.requests', {
-    description: 'Requests by operation, version and status',
-  });
   const pastWindow = meter.createCounter('api.version.past_window', {
     description:
       'Requests served by a version past its support window, because there is no newer one',
   });
-  const duration = meter.createHistogram('http.server.request.duration', {
-    unit: 's',
+  const duration = meter.createHistogram('http.server.request.duration.seconds', {
     description: 'Time from the request line to the end of the response',
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
   const bodyBytes = meter.createCounter('http.server.request.body.bytes', {
     description: 'Bytes of request bodies that were read, after decompression, by operation',
   });
-  return (exchange, { status, seconds }) => {
+  return (exchange, { method, status, seconds }) => {
     const { operation = 'other', served } = exchange;
     const version = served?.served ?? 'none';
-    requests.add(1, { operation, version, status });
-    duration.record(seconds, { operation, version, status });
+    duration.record(seconds, {
+      'http.request.method': METHODS.has(method) ? method : '_OTHER',
+      'http.route': routeOf(exchange),
+      'http.response.status_code': status,
+      'api.version': version,
+    });
     if (exchange.bodyBytes > 0) bodyBytes.add(exchange.bodyBytes, { operation });
     if (served?.pastWindow) pastWindow.add(1, { version });
   };
+}
+
+/** Callers can invent methods, and each value of a label is a row of the metrics. */
+const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS']);
+
+const PATHS: ReadonlyMap<string, string> = new Map(
+  OPERATIONS.map(({ id, path }) => [id, `/api/{version}${path}`]),
+);
+
+/** The path of a REST operation as a template; the name of another one. */
+function routeOf({ operation = 'other' }: Exchange): string {
+  return PATHS.get(operation) ?? operation;
 }
 
 function logAccess(

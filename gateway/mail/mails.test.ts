@@ -319,7 +319,11 @@ describe('the sending of mails', () => {
     await mail.publish(webhookEvents.failing({ shopId }));
     await mail.ended(shopId, 1);
     await until(
-      async () => (await mail.metric('db_client_connections', 'state="idle",pool="mails"')) > 0,
+      async () =>
+        (await mail.metric(
+          'db_client_connection_count',
+          'db_client_connection_pool_name="mails",db_client_connection_state="idle"',
+        )) > 0,
     );
   });
 

@@ -82,19 +82,28 @@ export async function closePools({ pool, backgroundPool, streamPool }: Pools): P
 }
 
 /**
- * Adds a metric: the number of connections by state and pool.
+ * Adds the number of connections by state and pool, and of callers without one, as the semantic conventions of
+ * OpenTelemetry name them.
  *
  * @param pools by their names in the metric.
  */
 export function measurePools(telemetry: Telemetry, pools: Readonly<Record<string, pg.Pool>>): void {
-  const gauge = telemetry.meter.createObservableGauge('db.client.connections', {
-    description: 'Connections by pool and state; waiting counts callers without one',
+  const count = telemetry.meter.createObservableGauge('db.client.connection.count', {
+    description: 'Connections by pool and state',
   });
-  gauge.addCallback((result) => {
-    for (const [name, one] of Object.entries(pools)) {
-      result.observe(one.totalCount - one.idleCount, { state: 'used', pool: name });
-      result.observe(one.idleCount, { state: 'idle', pool: name });
-      result.observe(waitingFor(one), { state: 'waiting', pool: name });
-    }
+  const pending = telemetry.meter.createObservableGauge('db.client.connection.pending_requests', {
+    description: 'Callers without a connection, by pool',
   });
+  telemetry.meter.addBatchObservableCallback(
+    (result) => {
+      for (const [name, one] of Object.entries(pools)) {
+        const pool = { 'db.client.connection.pool.name': name };
+        const state = 'db.client.connection.state';
+        result.observe(count, one.totalCount - one.idleCount, { ...pool, [state]: 'used' });
+        result.observe(count, one.idleCount, { ...pool, [state]: 'idle' });
+        result.observe(pending, waitingFor(one), pool);
+      }
+    },
+    [count, pending],
+  );
 }

@@ -115,7 +115,7 @@ describe('service', () => {
       await until(async () => (await readyz(service)) === 200);
       const metrics = await (await fetch(service.metricsUrl)).text();
       expect(metrics).toContain('rpc_server_call_duration_seconds_count');
-      expect(metrics).toContain('db_client_connections');
+      expect(metrics).toContain('db_client_connection_count');
     });
 
     test('is alive without its database, but not ready', async () => {

@@ -1,6 +1,11 @@
 import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { type Attributes, type Meter, SpanKind } from '@opentelemetry/api';
-import { currentTraceparent, inSpan, type Telemetry } from '../telemetry/telemetry.ts';
+import {
+  currentTraceparent,
+  currentTracestate,
+  inSpan,
+  type Telemetry,
+} from '../telemetry/telemetry.ts';
 
 /** Upper bounds of the duration histograms, from a cached read to the longest deadline. Seconds. */
 const BOUNDS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -39,6 +44,8 @@ export function clientInstrumentation(telemetry: Telemetry | undefined): Interce
     const send: typeof next = (request) => {
       const traceparent = currentTraceparent();
       if (traceparent) request.header.set('traceparent', traceparent);
+      const tracestate = currentTracestate();
+      if (tracestate) request.header.set('tracestate', tracestate);
       return next(request);
     };
     if (!telemetry || !record) return send(req);
@@ -65,6 +72,7 @@ export function serverInstrumentation(telemetry: Telemetry, record: RecordCall):
         name: `${rpc.service}/${rpc.method}`,
         kind: SpanKind.SERVER,
         traceparent: req.header.get('traceparent') ?? '',
+        tracestate: req.header.get('tracestate') ?? '',
         attributes: attributesOf(rpc),
       },
       () => measured(rpc, record, () => next(req)),

@@ -6,6 +6,7 @@ import {
   type Context,
   type ContextManager,
   context,
+  createTraceState,
   isSpanContextValid,
   type Meter,
   ROOT_CONTEXT,
@@ -114,6 +115,11 @@ export function currentTraceparent(): string {
   return traceparentOf(context.active());
 }
 
+/** Returns the `tracestate` of the active span, which others in the trace have written; empty when there is none. */
+export function currentTracestate(): string {
+  return trace.getSpanContext(context.active())?.traceState?.serialize() ?? '';
+}
+
 /** Runs `work` as a part of the trace of `traceparent`. When that is empty or malformed, a new trace starts. */
 export function withTraceparent<T>(traceparent: string, work: () => Promise<T>): Promise<T> {
   return context.with(contextFrom(traceparent), work);
@@ -124,13 +130,21 @@ export function withTraceparent<T>(traceparent: string, work: () => Promise<T>):
  *
  * @param o.traceparent `traceparent` of the caller. When empty, a new trace starts. When undefined, the active span is
  *   the parent.
+ * @param o.tracestate `tracestate` of the caller, which is passed on.
  */
 export function inSpan<T>(
   tracer: Tracer,
-  o: { name: string; kind?: SpanKind; traceparent?: string; attributes?: Attributes },
+  o: {
+    name: string;
+    kind?: SpanKind;
+    traceparent?: string;
+    tracestate?: string;
+    attributes?: Attributes;
+  },
   work: (span: Span) => Promise<T>,
 ): Promise<T> {
-  const parent = o.traceparent === undefined ? context.active() : contextFrom(o.traceparent);
+  const parent =
+    o.traceparent === undefined ? context.active() : contextFrom(o.traceparent, o.tracestate);
   const span = tracer.startSpan(
     o.name,
     { kind: o.kind ?? SpanKind.INTERNAL, ...(o.attributes && { attributes: o.attributes }) },
@@ -200,13 +214,14 @@ export function traceparentOf(active: Context): string {
  * Returns a context whose parent is the span of `traceparent`. Returns the root context when that is empty or
  * malformed.
  */
-export function contextFrom(traceparent: string): Context {
+export function contextFrom(traceparent: string, tracestate = ''): Context {
   const [, traceId = '', spanId = '', flags = ''] = TRACEPARENT.exec(traceparent) ?? [];
   const span: SpanContext = {
     traceId,
     spanId,
     traceFlags: Number.parseInt(flags, 16),
     isRemote: true,
+    ...(tracestate !== '' && { traceState: createTraceState(tracestate) }),
   };
   return isSpanContextValid(span) ? trace.setSpanContext(ROOT_CONTEXT, span) : ROOT_CONTEXT;
 }
