@@ -43,6 +43,11 @@ export function payloadIdOf(event: EventKey, topic: string, version: string): st
   return idOf(event, Number.parseInt(digest(`${topic} ${version}`).slice(0, 8), 16) >>> 2);
 }
 
+/** Returns the time of the event of a delivery. */
+export function occurredAt(id: string): Date {
+  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
+}
+
 function idOf({ eventId, occurredAt }: EventKey, own: number): string {
   const timeMs = Math.min(Math.max(occurredAt.getTime() || 0, 0), MAX_MS);
   const time = timeMs.toString(16).padStart(12, '0');

@@ -59,7 +59,7 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
     owner: randomUUID(),
     maintain: () => maintainDays(o.pool, o.days),
   });
-  const unobserve = observeCircuits(o);
+  const unobserve = observeStored(o);
   return {
     wake: () => backlog.wake(),
     async stop() {
@@ -110,18 +110,54 @@ export async function maintainDays(
   return { made: onlyRow(made).count, dropped: onlyRow(dropped).count };
 }
 
-function observeCircuits(o: MaintenanceOptions): () => void {
-  const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
-    description: 'Endpoints with an open circuit, which get only probes',
-  });
-  const countOpen = sharedWithTimeout(() =>
-    o.pool.query<{ count: number }>(
-      'select count(*)::int as count from endpoints where circuit_opened_at is not null',
-    ),
-  );
+/** Most queues that are read for the oldest delivery. */
+const MAX_QUEUES = 1_000;
+
+/** Gauges of what is stored, so each replica has the same values. */
+function observeStored(o: MaintenanceOptions): () => void {
+  const ends = [
+    observeQuery(o, {
+      name: 'webhooks.circuits_open',
+      description: 'Endpoints with an open circuit, which get only probes',
+      text: 'select count(*)::int as value from endpoints where circuit_opened_at is not null',
+    }),
+    observeQuery(o, {
+      name: 'webhooks.oldest_due_age_seconds',
+      description:
+        'How long the oldest delivery is due that was not tried yet, at endpoints without failures',
+      text: `
+select coalesce(greatest(0, extract(epoch from now() + $1 * interval '1 ms' - min(first.at)))::float8, 0) as value
+  from (select sq.shop_id, sq.subscription_id
+          from subscription_queues sq join endpoints e on e.shop_id = sq.shop_id and e.id = sq.endpoint_id
+         where sq.ready_at <= now() + $1 * interval '1 ms' and e.circuit_opened_at is null
+         order by sq.ready_at limit ${MAX_QUEUES}) ready
+ cross join lateral (
+   select least(q.next_attempt_at, now() + $1 * interval '1 ms') as at from queue q
+    where q.shop_id = ready.shop_id and q.subscription_id = ready.subscription_id and not q.is_retry
+    order by q.next_attempt_at limit 1) first`,
+      values: () => [o.clock.offsetMs()],
+    }),
+  ];
+  return () => {
+    for (const end of ends) end();
+  };
+}
+
+/** @param o.text reads one row with a `value`. */
+function observeQuery(
+  { telemetry, pool }: MaintenanceOptions,
+  o: {
+    readonly name: string;
+    readonly description: string;
+    readonly text: string;
+    readonly values?: () => unknown[];
+  },
+): () => void {
+  const gauge = telemetry.meter.createObservableGauge(o.name, { description: o.description });
+  const read = sharedWithTimeout(() => pool.query<{ value: number }>(o.text, o.values?.()));
   const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
-    const counted = await countOpen();
-    if (counted) result.observe(onlyRow(counted).count);
+    const found = await read();
+    if (found) result.observe(onlyRow(found).value);
   };
   gauge.addCallback(observe);
   return () => gauge.removeCallback(observe);

@@ -1,7 +1,8 @@
 import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { param, raw, type Sql, sql, unnamed } from '../../platform/postgres/sql.ts';
 import { HAS_BODY } from '../delivery/queue/requeue.ts';
-import { type Filter, isMatch, isOfReturn, occurredAt } from '../log/filter.ts';
+import { occurredAt } from '../delivery-id.ts';
+import { type Filter, isMatch, isOfReturn } from '../log/filter.ts';
 import { stateOf } from '../log/rows.ts';
 import { MAX_JOB } from './job.ts';
 

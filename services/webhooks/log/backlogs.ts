@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/postgres/postgres.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
-import { occurredAt } from './filter.ts';
+import { occurredAt } from '../delivery-id.ts';
 
 /** The deliveries of a subscription that wait or are held. */
 export interface Backlog {

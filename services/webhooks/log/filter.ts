@@ -40,11 +40,6 @@ export function idAt(time: Date): string {
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Returns the time of the event of a delivery. */
-export function occurredAt(id: string): Date {
-  return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
-}
-
 const AFTER_ALL = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const anyId = z

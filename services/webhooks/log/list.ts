@@ -2,10 +2,10 @@ import type pg from 'pg';
 import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { param, raw, type Sql, sql, unnamed } from '../../platform/postgres/sql.ts';
 import { invalidField } from '../../platform/values/errors.ts';
-import { rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
+import { occurredAt, rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
 import { subscriptionNotFound } from '../subscriptions/subscription.ts';
 import type { DeliveryState } from './delivery.ts';
-import { type Filter, isMatch, occurredAt } from './filter.ts';
+import { type Filter, isMatch } from './filter.ts';
 import {
   type HydratedRow,
   hydrated,

@@ -1,6 +1,7 @@
 import { newestActive, payloadVersionServed } from '../../contract/versions.ts';
 import type { Queryable } from '../../platform/postgres/postgres.ts';
-import { idAt, occurredAt } from '../log/filter.ts';
+import { occurredAt } from '../delivery-id.ts';
+import { idAt } from '../log/filter.ts';
 import type { Subscription } from './subscription.ts';
 import { COLUMNS } from './subscription-store.ts';
 

@@ -1,4 +1,5 @@
 import type { Meter } from '@opentelemetry/api';
+import { occurredAt } from '../../delivery-id.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
 /** Bounds of the lag: from an immediate delivery to the end of the schedule. Seconds. */
@@ -27,9 +28,10 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     description: 'Duration of attempts',
     advice: { explicitBucketBoundaries: DURATION_BOUNDS_S },
   });
-  const lag = meter.createHistogram('webhooks.delivery.lag', {
+  const lag = meter.createHistogram('webhooks.delivery.lag.seconds', {
     unit: 's',
-    description: 'Time from fan-out to delivery',
+    description:
+      'Time from the event to its arrival; for retries and replays from the time when they were queued',
     advice: { explicitBucketBoundaries: LAG_BOUNDS_S },
   });
   const batches = meter.createHistogram('webhooks.results.batch', {
@@ -63,8 +65,13 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
         attempts.add(1, { result: kind });
         duration.record(durationMs / 1_000, { result: kind });
         if (ended !== 'delivered') continue;
-        const arrivedAt = startedAt.getTime() + durationMs + offsetMs;
-        lag.record(Math.max(0, arrivedAt - due.queuedAtMs) / 1_000);
+        const arrivedAt = startedAt.getTime() + durationMs;
+        // Each arrival counts once: late first attempts are ours, unless their receiver fails.
+        const since = due.isRetry ? due.queuedAtMs - offsetMs : occurredAt(due.id).getTime();
+        lag.record(Math.max(0, arrivedAt - since) / 1_000, {
+          attempt: due.isRetry ? 'retry' : 'first',
+          receiver: due.isFailing ? 'failing' : 'healthy',
+        });
       }
     },
     stale: (count) => stale.add(count),
