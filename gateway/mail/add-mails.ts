@@ -22,6 +22,7 @@ const RULES: Readonly<Record<FactKind, Rule>> = {
   secret_revealed: { roles: OWNERS, isDaily: true },
   assistant_connected: { roles: OWNERS, isDaily: true },
   owner_added: { roles: OWNERS, isDaily: false },
+  api_key_made: { roles: OWNERS, isDaily: false },
   new_device: { roles: 'person', isDaily: false },
   app_installed: { roles: OWNERS, isDaily: false },
 };

@@ -64,6 +64,16 @@ export const factShape = z.discriminatedUnion('kind', [
     by_user_id: z.string(),
   }),
   z.object({
+    kind: z.literal('api_key_made'),
+    at: z.iso.datetime(),
+    user_id: z.string(),
+    key_id: z.string(),
+    description: z.string(),
+    scopes: z.array(z.string()),
+    /** Whether it replaces another key. */
+    rotated: z.boolean(),
+  }),
+  z.object({
     kind: z.literal('new_device'),
     at: z.iso.datetime(),
     user_id: z.string(),
@@ -108,6 +118,25 @@ export function ownerAdded(o: {
     shopId: o.shopId,
     subject: `owner:${user_id}`,
     fact: { kind: 'owner_added', at, user_id, by_user_id },
+  };
+}
+
+/** The fact that a person made an API key in the portal. */
+export function apiKeyMade(o: {
+  readonly shopId: bigint;
+  readonly userId: bigint;
+  readonly keyId: string;
+  readonly description: string;
+  readonly scopes: readonly string[];
+  readonly isRotated: boolean;
+}): ShopFact {
+  const { shopId, description, scopes } = o;
+  const [at, user_id] = [new Date().toISOString(), String(o.userId)];
+  const key = { key_id: o.keyId, description, scopes: [...scopes], rotated: o.isRotated };
+  return {
+    shopId,
+    subject: `key:${o.keyId}`,
+    fact: { kind: 'api_key_made', at, user_id, ...key },
   };
 }
 

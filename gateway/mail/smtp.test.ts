@@ -336,6 +336,15 @@ const FACTS: Readonly<Record<Fact['kind'], Fact>> = {
     app: 'claude.ai',
   },
   owner_added: { kind: 'owner_added', at: AT, user_id: '2', by_user_id: '1' },
+  api_key_made: {
+    kind: 'api_key_made',
+    at: AT,
+    user_id: '1',
+    key_id: 'k3v9x0aabbcc',
+    description: 'ERP',
+    scopes: ['returns'],
+    rotated: false,
+  },
   new_device: {
     kind: 'new_device',
     at: AT,
@@ -386,7 +395,12 @@ describe('a mail', () => {
   });
 
   test('says who saw the secret, connected the assistant or made an owner', () => {
-    for (const fact of [FACTS.secret_revealed, FACTS.assistant_connected, FACTS.owner_added]) {
+    for (const fact of [
+      FACTS.secret_revealed,
+      FACTS.assistant_connected,
+      FACTS.owner_added,
+      FACTS.api_key_made,
+    ]) {
       expect(mailText([fact], context).text).toContain('By: ada@example.com');
     }
   });
@@ -405,6 +419,7 @@ describe('the pages of the portal that a mail links to', () => {
     ['assistant_connected', ['/assistants', '/team', '/audit-log']],
     ['owner_added', ['/team', '/audit-log']],
     ['new_device', ['/sessions']],
+    ['api_key_made', ['/api-keys', '/team', '/audit-log']],
   ] as const)('are those about %s', (kind, paths) => {
     expect(linksOf([FACTS[kind]])).toEqual(paths.map((path) => `${PORTAL}${path}`));
     expect(mailText([FACTS[kind]], context).text).toContain('choose Hats there');

@@ -333,9 +333,16 @@ function record(write: () => Promise<boolean>): Promise<boolean> {
   return retry(write, { backoff: RECORD_BACKOFF, isTransient });
 }
 
+/** The kinds of facts whose `user_id` did it. */
+const BY_USER: ReadonlySet<Fact['kind']> = new Set([
+  'assistant_connected',
+  'app_installed',
+  'api_key_made',
+]);
+
 /** The actor of the first fact in words, for people of the shop. */
 async function actorText(o: SenderOptions, { facts: [first] }: Mail): Promise<string> {
-  if (first?.kind === 'assistant_connected' || first?.kind === 'app_installed') {
+  if (first && BY_USER.has(first.kind) && 'user_id' in first) {
     return (await emailOf(o.pool, first.user_id)) ?? 'a former user';
   }
   if (first?.kind === 'owner_added') {

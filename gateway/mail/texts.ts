@@ -61,6 +61,8 @@ function partsOf(first: Fact, facts: readonly Fact[], c: TextContext): Parts {
       return connected(first, c);
     case 'owner_added':
       return newOwner(first, c);
+    case 'api_key_made':
+      return keyMade(first, c);
     case 'new_device':
       return signedIn(first, c);
     case 'app_installed':
@@ -199,6 +201,24 @@ function newOwner(first: FactOf<'owner_added'>, c: TextContext): Parts {
   };
 }
 
+function keyMade(first: FactOf<'api_key_made'>, c: TextContext): Parts {
+  const name = plain(first.description, 100) || first.key_id;
+  return {
+    subject: `[${c.shopName}] ${first.rotated ? 'API key rotated' : 'New API key'}: ${name}`,
+    lines: [
+      `${first.rotated ? 'A new API key replaces another one of' : 'An API key was made for'} the shop ${c.shopName}. It may:`,
+      ...first.scopes.filter(isScope).map((scope) => `- ${SCOPE_RULES[scope].text}`),
+      '',
+      `When: ${timeText(first.at)}`,
+      `By: ${plain(c.by, 400)}`,
+      `Key id: ${first.key_id}`,
+      '',
+      'If you expected this, you need not do anything.',
+      'If not: revoke the key in the portal, and check the members of the shop.',
+    ],
+  };
+}
+
 function signedIn(first: FactOf<'new_device'>, c: TextContext): Parts {
   const device = plain(first.device, 100) || 'an unknown browser';
   return {
@@ -255,6 +275,7 @@ const REASON: Readonly<Record<Fact['kind'], string>> = {
   secret_revealed: OWNER,
   assistant_connected: OWNER,
   owner_added: OWNER,
+  api_key_made: OWNER,
   new_device: 'You get this mail because you are a member of this shop.',
   app_installed: OWNER,
 };
@@ -325,6 +346,8 @@ function mailPages(facts: readonly [Fact, ...Fact[]]): readonly MailPage[] {
       ];
     case 'owner_added':
       return [TEAM, AUDIT_LOG];
+    case 'api_key_made':
+      return [{ title: 'API keys', path: `${PORTAL_PATH}/api-keys` }, TEAM, AUDIT_LOG];
     case 'new_device':
       return [{ title: 'Your sessions', path: `${PORTAL_PATH}/sessions` }];
     case 'app_installed':

@@ -5,6 +5,7 @@ import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { UsageService } from '../../proto/gen/rms/portal/v1/usage_pb.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
 import { openersAmong, SCOPES } from '../../services/contract/scopes.ts';
+import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createLogger } from '../../services/platform/telemetry/log.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
@@ -13,7 +14,9 @@ import { startVersionUsage } from '../auth/usage.ts';
 
 let under: TestGateway;
 beforeAll(async () => {
-  under = await startTestGateway();
+  const bus = createInProcessBus();
+  const mails = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'returns@example.com', bus };
+  under = await startTestGateway(mails);
 });
 afterAll(() => under.stop());
 
@@ -53,6 +56,30 @@ describe('API keys in the portal', () => {
     expect(
       JSON.stringify(listed, (_name, value) => (typeof value === 'bigint' ? `${value}` : value)),
     ).not.toContain(text);
+  });
+
+  test('that are new or rotated are mailed to the owners, once', async () => {
+    const developer = await newDeveloper();
+    const { shopId, userId } = developer;
+    const { email } = await portalPerson(under, { shopId, role: 'owner' });
+    const keys = developer.client(ApiKeysService);
+    const request = { ...content, idempotencyKey: key() };
+    await keys.createApiKey(request);
+    const { key: made } = await keys.createApiKey(request);
+    const { key: next } = await keys.rotateApiKey({
+      keyId: made?.id ?? '',
+      idempotencyKey: key(),
+    });
+    const { rows } = await under.database.pool.query(
+      `select u.email, m.facts from mails m join users u on u.id = m.user_id
+        where m.shop_id = $1 order by m.id`,
+      [shopId],
+    );
+    const fact = { kind: 'api_key_made', user_id: String(userId), ...content };
+    expect(rows).toMatchObject([
+      { email, facts: [{ ...fact, key_id: made?.id, rotated: false }] },
+      { email, facts: [{ ...fact, key_id: next?.id, rotated: true }] },
+    ]);
   });
 
   test('a repeat whose response was lost gets the same key with another text', async () => {

@@ -264,6 +264,17 @@ interface KeyedCall {
   /** 1 to 200 characters. The client makes one for each key that the user wants. */
   readonly idempotencyKey: string;
   readonly by: Author;
+  /** Called in the transaction that stores the key. Not for a repeat. */
+  readonly keyMade?: (tx: Queryable, key: MadeKey) => Promise<void>;
+}
+
+/** A key that was made or took the place of another one. */
+export interface MadeKey {
+  readonly keyId: string;
+  readonly description: string;
+  readonly scopes: readonly Scope[];
+  /** Whether it replaces another key. */
+  readonly isRotated: boolean;
 }
 
 /**
@@ -300,6 +311,7 @@ export function issueApiKey(
     await requireKeyQuota(tx, shopId);
     const created = newKey({ sandbox });
     await insertApiKey(tx, { shopId, scopes, description, expiresAt, creation, by }, created);
+    await o.keyMade?.(tx, { keyId: created.keyId, description, scopes, isRotated: false });
     return { keyId: created.keyId, text: created.text };
   });
 }
@@ -349,6 +361,7 @@ export function rotateApiKey(
     );
     const detail = { replaced_by: created.keyId, overlap_hours: overlapHours };
     await recordAudit(tx, { shopId, by, action: 'api_key.rotated', subject: keyId, detail });
+    await o.keyMade?.(tx, { keyId: created.keyId, description, scopes, isRotated: true });
     return { keyId: created.keyId, text: created.text };
   });
 }

@@ -8,11 +8,14 @@ import type {
 } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { OPERATIONS } from '../../../services/contract/operations.ts';
 import { openersAmong, SCOPE_RULES, SCOPES } from '../../../services/contract/scopes.ts';
+import type { Queryable } from '../../../services/platform/postgres/postgres.ts';
+import { apiKeyMade } from '../../mail/facts.ts';
 import {
   type ApiKey,
   findApiKey,
   issueApiKey,
   listApiKeys,
+  type MadeKey,
   revokeApiKey,
   rotateApiKey,
 } from '../../tenancy/api-keys.ts';
@@ -30,12 +33,16 @@ const MAX_OVERLAP_HOURS = 168;
 const DEFAULT_OVERLAP_HOURS = 24;
 
 /** Manages the shop's API keys. */
-export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysService> {
+export function apiKeysService({ pool, mails }: Portal): ServiceImpl<typeof ApiKeysService> {
   const keyNamed = async ({ session }: PortalCall, id: string): Promise<ApiKey> => {
     const found = await findApiKey(pool, session.shopId, id);
     if (!found) throw notFound('key');
     return found;
   };
+  const mailing =
+    ({ session: { shopId, userId } }: PortalCall) =>
+    async (tx: Queryable, key: MadeKey): Promise<void> =>
+      mails?.add(tx, [apiKeyMade({ shopId, userId, ...key })]);
   return {
     async listApiKeys(_request, context) {
       const all = await listApiKeys(pool, callOf(context).session.shopId, MAX_ENDED);
@@ -64,6 +71,7 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
         by: authorOf(call),
         description: textOf('description', description, MAX_DESCRIPTION),
         idempotencyKey: keyOf(call, idempotencyKey),
+        keyMade: mailing(call),
       });
       return { key: apiKeyView(await keyNamed(call, keyId)), text };
     },
@@ -80,6 +88,7 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
         overlapHours: hours,
         by: authorOf(call),
         idempotencyKey: keyOf(call, idempotencyKey),
+        keyMade: mailing(call),
       });
       return {
         key: apiKeyView(await keyNamed(call, issued.keyId)),

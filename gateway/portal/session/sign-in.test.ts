@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
 import { TEST_AUTHOR } from '../../../test/kit/gateway/test-gateway.ts';
 import { Browser, type Shown } from '../../../test/kit/oauth/browser.ts';
 import {
@@ -8,11 +9,14 @@ import {
   startSignInStack,
 } from '../../../test/kit/oauth/sign-in-stack.ts';
 import { portalClient } from '../../../test/kit/portal/portal.ts';
+import { listAudit } from '../../tenancy/audit-list.ts';
 import { removeMember } from '../../tenancy/members.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {
-  stack = await startSignInStack({ replicas: 1 });
+  const bus = createInProcessBus();
+  const mails = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'returns@example.com', bus };
+  stack = await startSignInStack({ replicas: 1, ...mails });
 });
 afterAll(() => stack.stop());
 
@@ -23,13 +27,14 @@ async function signIn(
   person: Person,
   browser = new Browser(),
   path = '/portal/sign-in?return_to=/portal/webhooks',
+  agent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
 ) {
   const callback = `${stack.baseUrl}/portal/callback`;
   const { email, password } = person;
   let shown = await browser.open(`${stack.baseUrl}${path}`, callback);
   if (shown.text.includes('name="password"'))
     shown = await browser.submit(shown, { email, password }, callback);
-  const ended = await browser.send(shown.url);
+  const ended = await browser.send(shown.url, { headers: { 'user-agent': agent } });
   return { callback: shown.url, ended, browser, secret: browser.cookies.get(COOKIE)?.value };
 }
 
@@ -54,6 +59,34 @@ describe('sign-in to the portal', () => {
     const session = await sessionOf(secret);
     expect(session.user?.id).toBe(String(person.userId));
     expect(session.shop?.id).toBe(String(person.shopIds[0]));
+  });
+
+  test('is recorded with address and device, and mailed to the person at a new device', async () => {
+    const person = await stack.newPerson();
+    const iPhone =
+      'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/605.1';
+    await signIn(person);
+    await signIn(person, new Browser(), '/portal/sign-in', iPhone);
+    await signIn(person, new Browser(), '/portal/sign-in', iPhone);
+    const { pool } = stack.under.database;
+    const [shopId = 0n] = person.shopIds;
+    const entries = await listAudit(pool, { shopId, action: 'session.started', limit: 9 });
+    const by = { actorId: String(person.userId), source: '127.0.0.1' };
+    expect(entries).toMatchObject([
+      { ...by, detail: { device: 'Safari on iPhone' } },
+      { ...by, detail: { device: 'Safari on iPhone', new_device: true } },
+      { ...by, detail: { device: 'Firefox on Linux' } },
+    ]);
+    const { rows } = await pool.query('select user_id, kind, facts from mails where shop_id = $1', [
+      shopId,
+    ]);
+    expect(rows).toMatchObject([
+      {
+        user_id: person.userId,
+        kind: 'new_device',
+        facts: [{ device: 'Safari on iPhone', source: '127.0.0.1' }],
+      },
+    ]);
   });
 
   test('never uses an id that the browser had before (fixation)', async () => {

@@ -9,3 +9,8 @@ create table sign_in_devices (
 
 -- For a sign-out at the identity provider, which names the account.
 create index portal_sessions_account on portal_sessions (subject, issuer);
+
+alter table mails drop constraint mails_kind_known;
+alter table mails add constraint mails_kind_known check (kind in (
+  'endpoint_failing', 'endpoint_disabled', 'endpoint_exhausted', 'secret_revealed', 'assistant_connected', 'app_installed',
+  'invitation', 'owner_added', 'new_device', 'api_key_made'));
