@@ -223,7 +223,7 @@ test('an export says how many entries it has, and so does its own entry', async 
   const audit = owner.client(AuditService);
   const filter = { action: 'api_key.revoked' };
   const { csv, entries } = await audit.exportAuditEntries({ filter, format: 'csv' });
-  expect([csv.startsWith('id,'), entries]).toEqual([true, 2]);
+  expect([csv.startsWith('"id",'), entries]).toEqual([true, 2]);
   const [exported] = await until(async () => {
     const exports = { filter: { action: 'portal.export_audit_log' } };
     const found = (await audit.listAuditEntries(exports)).entries;

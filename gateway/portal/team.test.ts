@@ -178,7 +178,7 @@ describe('audit log', () => {
     expect(await found('am\u{e9}lie')).toEqual(['Ame\u{301}lie']);
   });
 
-  test('is exported as CSV that no spreadsheet runs', async () => {
+  test('is exported as CSV', async () => {
     const owner = await newOwner();
     const by = { ...TEST_AUTHOR, actor: { ...TEST_AUTHOR.actor, name: '=HYPERLINK("x")' } };
     const entry = { shopId: owner.shopId, by, action: 'test.done', subject: 'a,b' };
@@ -186,7 +186,7 @@ describe('audit log', () => {
     const filter = { action: 'test.done' };
     const { csv, nextCursor } = await owner.client(AuditService).exportAuditEntries({ filter });
     const [header, line] = csv.split('\r\n');
-    expect(header).toBe(
+    expect(header?.replaceAll('"', '')).toBe(
       'id,at,actor_kind,actor_id,actor_name,actor_email,source,request_id,what,action,outcome,object_kind,subject,object_name,changes,detail',
     );
     expect(line).toContain(`"'=HYPERLINK(""x"")"`);

@@ -9,6 +9,7 @@ import { DomainError, invalidField } from '../../services/platform/values/errors
 import { blank, cleanText, fits } from '../../services/platform/values/text.ts';
 import { type Author, recordAudits } from './audit.ts';
 import { isPartnerScope } from './partner-scopes.ts';
+import { requireHonestName } from './users.ts';
 
 /** A partner's app that the operator registered. */
 export interface PartnerApp {
@@ -87,6 +88,7 @@ function checked(app: NewPartnerApp) {
   if (blank(name) || !fits(name, MAX_NAME) || !cleanText(name) || /\p{Cc}/u.test(name)) {
     throw invalidField('name', `must have 1 to ${MAX_NAME} characters`);
   }
+  requireHonestName(name);
   const uris = [...new Set(app.redirectUris)];
   if (uris.length < 1 || uris.length > MAX_REDIRECT_URIS) {
     throw invalidField('redirect_uris', `must have 1 to ${MAX_REDIRECT_URIS} addresses`);

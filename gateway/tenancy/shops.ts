@@ -7,7 +7,7 @@ import { CURRENCIES, decimalsOf } from '../../services/platform/values/currencie
 import { DomainError, invalidField } from '../../services/platform/values/errors.ts';
 import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
-import { ensureUser } from './users.ts';
+import { ensureUser, requireHonestName } from './users.ts';
 
 export interface Shop {
   readonly id: bigint;
@@ -76,6 +76,7 @@ async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
   if (shop.name.trim() === '' || length > MAX_NAME_LENGTH) {
     throw invalidField('name', `must have 1 to ${MAX_NAME_LENGTH} characters`);
   }
+  requireHonestName(shop.name);
   const owner = await ensureUser(tx, shop.ownerEmail);
   const inserted = await tx.query<Shop>(
     `insert into shops (name, currency, founder_id, sandbox) values ($1, $2, $3, $4)

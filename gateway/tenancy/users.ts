@@ -1,5 +1,6 @@
 import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import { invalidField } from '../../services/platform/values/errors.ts';
+import { nameProblem } from '../../services/platform/values/text.ts';
 
 export interface User {
   readonly id: bigint;
@@ -16,7 +17,15 @@ const MAX_EMAIL = 320;
  */
 export function parseEmail(text: string): string | undefined {
   const email = text.trim().normalize('NFC').toLowerCase();
-  return EMAIL.test(email) && [...email].length <= MAX_EMAIL ? email : undefined;
+  if (!EMAIL.test(email) || [...email].length > MAX_EMAIL) return undefined;
+  // A compatible form, such as of wide letters, could be the address of somebody else.
+  return email.normalize('NFKC') === email ? email : undefined;
+}
+
+/** @throws DomainError INVALID_ARGUMENT for a name that could deceive those who read it. */
+export function requireHonestName(name: string): void {
+  const problem = nameProblem(name);
+  if (problem !== undefined) throw invalidField('name', problem);
 }
 
 /** As {@link parseEmail}. @throws DomainError INVALID_ARGUMENT when the text is not an e-mail address. */
@@ -39,6 +48,7 @@ export async function ensureUser(
   email: string,
   o: { readonly name?: string | undefined; readonly renamedBy?: bigint | undefined } = {},
 ): Promise<User> {
+  if (o.name !== undefined) requireHonestName(o.name);
   const { rows } = await tx.query<User>(
     `insert into users (email, name) values ($1, $2)
      on conflict (email) do update set name =

@@ -62,7 +62,10 @@ test('the oldest delivery that was not tried is visible, but not a retry or one 
   const late = await deliveryDue(3_600);
   const seconds = (await oldest()).seconds;
   expect([seconds >= 3_600, seconds < 7_200]).toEqual([true, true]);
-  await db.pool.query('update endpoints set circuit_opened_at = now(), held_until = now() where shop_id = $1', [late]);
+  await db.pool.query(
+    'update endpoints set circuit_opened_at = now(), held_until = now() where shop_id = $1',
+    [late],
+  );
   const next = (await oldest()).seconds;
   expect([next >= 600, next < 3_600]).toEqual([true, true]);
 });

@@ -31,12 +31,16 @@ export function auditCsv(
     .join('');
 }
 
-/** Spreadsheets run a text that begins with one of these characters as a formula (OWASP, CSV injection). */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * Spreadsheets run a text that begins with one of these characters as a formula (OWASP, CSV injection), also after blanks
+ * and in their wide forms. A part of a text can become a cell of its own, because some spreadsheets expect another
+ * separator than the comma.
+ */
+const FORMULA = /(^|[,;\t\r\n])([\s\p{Cf}]*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/gu;
 
+/** A cell in quotes, whose text no spreadsheet runs. */
 function cell(text: string): string {
-  const safe = FORMULA.test(text) ? `'${text}` : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return `"${text.replace(FORMULA, "$1$2'").replaceAll('"', '""')}"`;
 }
 
 /** One JSON object per line, each with its line break. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { blank, characters, cleanText, fits, isBase64, normalForm } from './text.ts';
+import { blank, characters, cleanText, fits, isBase64, nameProblem, normalForm } from './text.ts';
 
 describe('text length', () => {
   test('counts Unicode characters, not UTF-16 units', () => {
@@ -66,4 +66,33 @@ describe('Base64', () => {
       expect(isBase64(text)).toBe(false);
     },
   );
+});
+
+describe('a name that people read', () => {
+  test.each([
+    'Ada Lovelace',
+    'Zoë’s Hüte & Co. (GmbH)',
+    'Иван Петров',
+    '東京スーパー Tokyo',
+    'Ελλάδα Mugs',
+    'نیم\u200Cفاصله',
+    'क्\u200Dष',
+    'Family 👨‍👩‍👧 shop 🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}',
+  ])('may be %s', (name) => {
+    expect(nameProblem(name)).toBeUndefined();
+  });
+
+  test.each([
+    ['a right-to-left override', 'Ada \u202Egnp.exe'],
+    ['an isolate', 'Ada\u2066'],
+    ['a zero width space', 'A\u200Bda'],
+    ['a joiner that joins nothing', 'Ada\u200D'],
+    ['a soft hyphen', 'A\u00ADda'],
+    ['a blank letter', 'Ada\u3164'],
+    ['a line break', 'Ada\nBo'],
+    ['a Cyrillic letter in a Latin word', 'P\u0430yPal'],
+    ['a Greek letter in a Latin word', '\u039Fpen'],
+  ])('may not have %s', (_what, name) => {
+    expect(nameProblem(name)).toMatch(/^must not /);
+  });
 });

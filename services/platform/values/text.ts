@@ -60,6 +60,29 @@ export function printable(text: string, max = text.length): string {
   return text.slice(0, max).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
 }
 
+/** Letters of other scripts that look like Latin ones. */
+const LOOKALIKE = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee'].map(
+  (script) => new RegExp(`\\p{Script=${script}}`, 'u'),
+);
+/** Format characters, without the joiners between two letters, which some scripts need. */
+const INVISIBLE =
+  /(?!(?<=[\p{L}\p{M}])[\u200C\u200D](?=\p{L}))[\p{Cf}\p{Zl}\p{Zp}\p{Cc}\u115F\u1160\u2800\u3164\uFFA0]/u;
+
+/**
+ * Why a name that people read could deceive them; undefined when it cannot. Characters that are invisible or change the
+ * direction of text, and words with letters of two scripts that look alike.
+ */
+export function nameProblem(name: string): string | undefined {
+  // An emoji is joined with the same characters.
+  const text = name.replace(/\p{RGI_Emoji}/gv, '');
+  if (INVISIBLE.test(text)) {
+    return 'must not have characters that are invisible or change the direction of text';
+  }
+  const words = text.match(/[\p{L}\p{M}]+/gu) ?? [];
+  const isMixed = words.some((word) => LOOKALIKE.filter((one) => one.test(word)).length > 1);
+  return isMixed ? 'must not mix scripts that look alike in one word' : undefined;
+}
+
 /** Whether a text has the form of Base64 (RFC 4648 section 4), with or without padding. Does not decode it. */
 export function isBase64(text: string): boolean {
   const padding = BASE64.exec(text)?.[1];
