@@ -302,8 +302,8 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
       inFlight.interceptor,
       callerScope(),
     ],
+    authenticate: authorize,
     async admit(context) {
-      await authorize(context);
       if (context.service.typeName === Health.typeName) return;
       if (!o.isOpen()) throw new ConnectError('unavailable', Code.Unavailable);
       try {

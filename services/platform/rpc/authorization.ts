@@ -30,7 +30,7 @@ const LOG_EVERY_MS = 10_000;
  * service token, and PERMISSION_DENIED for a call that the table in `callers.ts` does not allow. It throws UNAVAILABLE
  * and logs why when this process cannot verify tokens, for example because it cannot read the keys.
  *
- * Calls of the health service need no token, because the probes of Kubernetes send none.
+ * Calls of the health service need no token, because the probes of Kubernetes send none. Returns whether the call had one.
  *
  * @param o.onRejected called for every rejected call, for the metrics.
  */
@@ -38,10 +38,10 @@ export function createAuthorizer(o: {
   readonly identity: ServiceIdentity;
   readonly logger: Logger;
   readonly onRejected: (rpc: { service: string; method: string }, code: Code) => void;
-}): (context: HandlerContext) => Promise<void> {
+}): (context: HandlerContext) => Promise<boolean> {
   const seldom = logSeldom(LOG_EVERY_MS);
   return async ({ service, method, requestHeader, values }) => {
-    if (service.typeName === Health.typeName) return;
+    if (service.typeName === Health.typeName) return false;
     const rpc = { service: service.typeName, method: method.name };
     const token = /^Bearer +([^\s]+)$/i.exec(requestHeader.get('authorization') ?? '')?.[1];
     const verifying = token === undefined ? undefined : o.identity.callerOf(token);
@@ -61,6 +61,7 @@ export function createAuthorizer(o: {
       throw new ConnectError(text, Code.PermissionDenied);
     }
     values.set(callerKey, caller);
+    return true;
   };
 }
 

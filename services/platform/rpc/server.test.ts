@@ -6,6 +6,7 @@ import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, createClient } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ServerReflection } from '../../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
@@ -108,7 +109,7 @@ describe('a caller of HTTP/2 without a library', () => {
   const rejected = async () => {
     throw new ConnectError('no token', Code.Unauthenticated);
   };
-  const startCarts = (o: Pick<ServerOptions, 'admit' | 'requestMs'>) =>
+  const startCarts = (o: Pick<ServerOptions, 'authenticate' | 'requestMs'>) =>
     startGrpcServer({
       port: 0,
       ...o,
@@ -118,7 +119,7 @@ describe('a caller of HTTP/2 without a library', () => {
   test.each(['x:99999', '[', 'a%b', '[fe80::1%eth0]'])(
     'whose authority is %s gets 400, and the server continues',
     async (authority) => {
-      const server = await startCarts({ admit: rejected });
+      const server = await startCarts({ authenticate: rejected });
       const session = http2.connect(`http://127.0.0.1:${server.port}`);
       const odd = session.request({ ...head, ':authority': authority }).end();
       const [headers] = await once(odd, 'response');
@@ -132,7 +133,7 @@ describe('a caller of HTTP/2 without a library', () => {
   );
 
   test('who does not complete a rejected request gets the error, and no stream stays open', async () => {
-    const server = await startCarts({ admit: rejected });
+    const server = await startCarts({ authenticate: rejected });
     const session = http2.connect(`http://127.0.0.1:${server.port}`);
     const call = session.request(head, { endStream: false });
     const closed = once(call, 'close');
@@ -150,6 +151,89 @@ describe('a caller of HTTP/2 without a library', () => {
     await once(call.resume(), 'close');
     expect(call.rstCode).toBe(http2.constants.NGHTTP2_CANCEL);
     session.destroy();
+    await server.stop();
+  });
+});
+
+describe('a connection without a valid token', () => {
+  const head = {
+    ':method': 'POST',
+    ':path': `/${CartsService.typeName}/GetCart`,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  };
+  const withToken = { ...head, authorization: 'Bearer valid' };
+  const start = () =>
+    startGrpcServer({
+      port: 0,
+      async authenticate({ requestHeader, service }) {
+        if (service.typeName === Health.typeName) return false;
+        if (requestHeader.get('authorization') === 'Bearer valid') return true;
+        throw new ConnectError('no token', Code.Unauthenticated);
+      },
+      routes(router) {
+        router.service(CartsService, { getCart: () => ({}) });
+        router.service(Health, { check: () => ({}) });
+      },
+    });
+  const open = async (port: number) => {
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    session.on('error', () => {});
+    if (!session.remoteSettings.maxConcurrentStreams) await once(session, 'remoteSettings');
+    return session;
+  };
+  const statusOf = async (call: http2.ClientHttp2Stream) => {
+    const [trailers] = await once(call.resume(), 'trailers');
+    return Number(trailers['grpc-status']);
+  };
+
+  test('may have few open calls, and many after its first valid token', async () => {
+    const server = await start();
+    const session = await open(server.port);
+    expect(session.remoteSettings).toMatchObject({ maxConcurrentStreams: 16 });
+    const check = session.request({ ...head, ':path': '/grpc.health.v1.Health/Check' });
+    check.end(Buffer.alloc(5));
+    expect(await statusOf(check)).toBe(0);
+    const more = once(session, 'remoteSettings');
+    expect(await statusOf(session.request(withToken).end(Buffer.alloc(5)))).toBe(0);
+    await more;
+    expect(session.remoteSettings).toMatchObject({ maxConcurrentStreams: 4_000 });
+    expect(await statusOf(session.request(head).end(Buffer.alloc(5)))).toBe(Code.Unauthenticated);
+    expect(await statusOf(session.request(withToken).end(Buffer.alloc(5)))).toBe(0);
+    session.destroy();
+    await server.stop();
+  });
+
+  test('ends at its first refusal, whatever stays open; the caller learns why', async () => {
+    const server = await start();
+    const session = await open(server.port);
+    const closed = once(session, 'close');
+    const calls = Array.from({ length: 16 }, () => session.request(head, { endStream: false }));
+    for (const call of calls) call.on('error', () => {});
+    expect(await statusOf(calls[0] as http2.ClientHttp2Stream)).toBe(Code.Unauthenticated);
+    await closed;
+    await server.stop();
+  });
+
+  test('gets no answer to a head of more than 16 KiB', async () => {
+    const server = await start();
+    const session = await open(server.port);
+    expect(session.remoteSettings.maxHeaderListSize).toBe(16 * 1024);
+    const call = session.request({ ...withToken, filler: 'x'.repeat(20_000) });
+    await expect(once(call, 'response')).rejects.toThrow();
+    session.destroy();
+    await server.stop();
+  });
+
+  test('ends when 200 newer ones have none either; a caller with a token is served', async () => {
+    const server = await start();
+    const first = await open(server.port);
+    const closed = once(first, 'close');
+    const others = await Promise.all(Array.from({ length: 200 }, () => open(server.port)));
+    await closed;
+    const caller = await open(server.port);
+    expect(await statusOf(caller.request(withToken).end(Buffer.alloc(5)))).toBe(0);
+    for (const session of [caller, ...others]) session.destroy();
     await server.stop();
   });
 });

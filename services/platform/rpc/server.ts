@@ -30,6 +30,7 @@ import { MAX_TIMER_MS } from '../process/worker.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { logSeldom } from '../telemetry/log-seldom.ts';
 import { MAX_MESSAGE_BYTES } from './limits.ts';
+import { boundStrangers, MAX_HEAD_BYTES, STRANGER_CALLS } from './strangers.ts';
 import { createHttp2Server, type GrpcTls } from './tls.ts';
 
 export interface RunningServer {
@@ -46,7 +47,12 @@ export interface ServerOptions {
   readonly port: number;
   readonly routes: (router: ConnectRouter) => void;
   readonly interceptors?: Interceptor[];
-  /** Checks the headers of a call before its body is read. When it rejects, the caller gets its error. */
+  /**
+   * Checks the credential of a call before its body is read. When it rejects, the caller gets its error. Returns whether
+   * the call had a valid one: a connection can do little before. Without this function, callers need none.
+   */
+  readonly authenticate?: (context: HandlerContext) => Promise<boolean>;
+  /** Called next. When it rejects, the caller gets its error. */
   readonly admit?: (context: HandlerContext) => Promise<void>;
   /** How long a stop waits for calls in flight. Milliseconds. */
   readonly drainMs?: number;
@@ -99,7 +105,10 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
   const server = createHttp2Server(
     {
       maxSessionMemory: SESSION_MEMORY_MB,
-      settings: { maxConcurrentStreams: CALLS_OF_CONNECTION },
+      settings: {
+        maxConcurrentStreams: o.authenticate ? STRANGER_CALLS : CALLS_OF_CONNECTION,
+        maxHeaderListSize: MAX_HEAD_BYTES,
+      },
     },
     o.tls,
     createNodeHandler({
@@ -117,13 +126,25 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
       shutdownSignal: overdue.signal,
       requestMs: o.requestMs ?? REQUEST_MS,
       onSendFailed: (rpc, error) => o.logger?.error({ err: error, rpc }, 'rpc response not sent'),
-      ...(o.admit && { requestGate: o.admit }),
+      requestGate: async (context) => {
+        const session = context.values.get(SESSION);
+        try {
+          const isKnown = await o.authenticate?.(context);
+          if (isKnown && session) strangers?.know(session, CALLS_OF_CONNECTION);
+        } catch (error) {
+          const { code } = ConnectError.from(error);
+          if (code === Code.Unauthenticated && session) strangers?.refuse(session);
+          throw error;
+        }
+        await o.admit?.(context);
+      },
     }),
     (reason) =>
       seldom((connections) =>
         o.logger?.warn({ reason, connections }, 'certificate of a client not accepted'),
       ),
   );
+  const strangers = o.authenticate && boundStrangers(server);
   const sessions = trackSessions(server, o.maxAgeMs ?? MAX_AGE_MS);
   server.listen(o.port, o.host ?? '127.0.0.1');
   await once(server, 'listening');
@@ -183,6 +204,9 @@ type NodeHandlerOptions = Omit<
   readonly requestMs: number;
 };
 
+/** The connection of a call. */
+const SESSION = createContextKey<http2.ServerHttp2Session | undefined>(undefined);
+
 /** Whether the call was admitted, and its request is being read. */
 const IS_READING = createContextKey(false);
 
@@ -215,6 +239,8 @@ function createNodeHandler(o: NodeHandlerOptions) {
     const handler = handlers.get(path);
     if (!handler) return void respondUnknown(req, res);
     const values = createContextValues();
+    if (req.stream.session && 'origin' in req.stream.session)
+      values.set(SESSION, req.stream.session as http2.ServerHttp2Session);
     const request = requestOf(req, res, values);
     if (!request) return void respond(res, 400);
     dropLongDeadline(request.header);
