@@ -23,6 +23,7 @@ const idParser =
 
 export const shopId = idParser('a shop id such as 1');
 export const returnId = idParser('a return id such as 1');
+export const subscriptionId = idParser('the id of a webhook such as 1');
 /** The id of an order at the commerce provider. */
 export const orderId = idParser('an order id such as 1');
 export const entryId = idParser('the cursor at the end of a list');

@@ -37,6 +37,7 @@ import {
 } from './arguments.ts';
 import { commerceCommands, reconcileCommand } from './commerce-commands.ts';
 import { partnerAppCommands } from './partner-app-commands.ts';
+import { webhookCommands } from './webhook-commands.ts';
 
 /**
  * `npm run admin -- …`: the commands of operators. Texts in a line come from anywhere, so their control characters, which
@@ -46,7 +47,7 @@ export function adminProgram(open: Open, write: Print): Command {
   const print: Print = (line) => write(printable(line));
   const program = new Command('admin')
     .description(
-      "Shops, their destinations, commerce providers, members, API keys, payload versions, partners' apps, connected assistants and audit log",
+      "Shops, their destinations, commerce providers, members, API keys, webhooks, payload versions, partners' apps, connected assistants and audit log",
     )
     .option('--stack <file>', 'the stack file, which selects a local stack');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
@@ -57,6 +58,7 @@ export function adminProgram(open: Open, write: Print): Command {
     .addCommand(commerceCommands(run, print))
     .addCommand(reconcileCommand(run, print))
     .addCommand(keyCommands(run, print))
+    .addCommand(webhookCommands(run, print))
     .addCommand(memberCommands(run, print))
     .addCommand(appCommands(run, print))
     .addCommand(partnerAppCommands(run, print))

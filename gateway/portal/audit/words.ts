@@ -39,6 +39,7 @@ const GATEWAY_ACTIONS = {
   'shop.created': 'Shop created',
   'shop.restock.set': 'Restocking changed',
   'shop.sandbox.set': 'Sandbox switched',
+  'webhook.retried': 'Waiting deliveries sent at once',
 } as const;
 
 /** Operations and tools that only read, which have no entries. */

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { sampleEvent } from '../../services/contract/sample-event.ts';
+import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../test/kit/webhooks/receiver.ts';
+import { runWebhooks, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
+import { listAudit } from '../tenancy/audit-list.ts';
+import type { AdminContext } from './admin-context.ts';
+
+let under: TestGateway;
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+beforeAll(async () => {
+  under = await startTestGateway();
+  webhooks = await runWebhooks();
+  receiver = await startReceiver();
+});
+afterAll(async () => {
+  await receiver.stop();
+  await webhooks.stop();
+  await under.stop();
+});
+
+const commandsOf = (shopId: bigint) => {
+  const services = { webhooks: webhooks.client } as unknown as AdminContext['services'];
+  const context = { pool: under.database.pool, services };
+  return (...words: string[]) =>
+    runAdmin(context, ['webhooks', ...words, '--shop', String(shopId)]);
+};
+
+test('a shop without webhooks', async () => {
+  const admin = commandsOf(await under.newShop());
+  expect(await admin('list')).toEqual([expect.stringMatching(/^shop \d+ has no webhooks$/)]);
+  expect(await admin('failing')).toEqual([expect.stringMatching(/^no webhook of shop \d+ fails$/)]);
+  expect(await admin('waiting')).toEqual([
+    expect.stringMatching(/^no delivery of shop \d+ waits$/),
+  ]);
+});
+
+test('a receiver that fails is found, and gets what waits when it works again', async () => {
+  const shopId = await under.newShop();
+  const admin = commandsOf(shopId);
+  receiver.answer = (response) => void response.writeHead(500).end();
+  const { id } = await webhooks.subscribe({ shopId, url: receiver.url });
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  const failing = await until(async () => {
+    const lines = await admin('failing');
+    return lines.length > 1 ? lines : undefined;
+  });
+  expect(failing).toEqual([
+    expect.stringContaining(`${id}  active  return.closed → return  ${receiver.url}  1 wait`),
+    expect.stringMatching(/^ {2}1 failures since 20\S+; last: 500, /),
+    expect.stringMatching(/^ {2}becomes inactive at 20/),
+  ]);
+  expect(await admin('list')).toEqual([failing[0]]);
+  const [waiting = ''] = await admin('waiting', '--webhook', String(id));
+  expect(waiting).toMatch(
+    / {2}waiting {2}return\.closed {2}event \S+ {2}next attempt 20\S+ {2}last: 500/,
+  );
+
+  receiver.answer = (response) => void response.writeHead(204).end();
+  expect(await admin('retry', '--webhook', String(id))).toEqual(['1 delivery is due now']);
+  await until(async () => (await admin('waiting'))[0]?.startsWith('no delivery') === true);
+  const [entry] = await listAudit(under.database.pool, { shopId, limit: 1 });
+  expect(entry).toMatchObject({ action: 'webhook.retried', subject: String(id) });
+});
