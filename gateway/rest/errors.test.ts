@@ -350,6 +350,21 @@ describe('a limited caller', () => {
       }
     });
 
+    test('say nothing of the limit of a shop, which is that of ten of its keys', async () => {
+      const keys = await Promise.all(
+        Array.from({ length: 12 }, () => under.newKey({ restPerMinute: 7 })),
+      );
+      const ask = (key: string) => send({ path: CART, json: { cart: [1] }, key });
+      const statuses: number[] = [];
+      for (const key of keys)
+        for (let nth = 0; nth < 7; nth += 1) statuses.push((await ask(key)).status);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(70);
+      const limited = await ask(await under.newKey({ restPerMinute: 7 }));
+      expect([limited.status, Number(limited.headers['retry-after']) > 0]).toEqual([429, true]);
+      // A key with another limit, and another shop, have all of theirs.
+      expect((await ask(await under.newKey({ restPerMinute: 8 }))).status).toBe(200);
+    });
+
     test('count a large body as several requests', async () => {
       const key = await under.newKey({ restPerMinute: 100 });
       const cart = [{ variant_id: 1, text: 'x'.repeat(200_000) }];

@@ -175,6 +175,12 @@ async function serveOperation(deps: RestDependencies, incoming: Incoming): Promi
   }
 }
 
+/**
+ * All keys and apps of a shop with the same limit have together as many requests as so many of them. A shop may have 100
+ * keys, and would otherwise have 100 times the share of one.
+ */
+export const KEYS_AT_ONCE = 10;
+
 /** Checks credential, scope, rate limit, body and schema in this order, and then calls the service. */
 async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<HttpResponse> {
   const { operation, req, res, exchange } = incoming;
@@ -197,9 +203,14 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   const showRest = () => showRequests(res, limit, deps.restLimit.rest(caller.limitKey));
   showRest();
   requireScope(operation, caller, onRejected);
-  const admission = await take(operation.points ?? 1);
+  const points = operation.points ?? 1;
+  const admission = await take(points);
   showRest();
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
+  // Apart for each limit, so that a key with a high one uses up nothing of the others.
+  const ofShop = `shop:${caller.shopId}:${limit}`;
+  const whole = await deps.restLimit.take(ofShop, limit * KEYS_AT_ONCE, points);
+  if (!whole.admitted) throw rateLimited(whole.retryAfterS);
   deps.versionUsage.used({
     shopId: caller.shopId,
     credentialKind: caller.scheme === 'api-key' ? 'api_key' : 'partner_app',
