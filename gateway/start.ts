@@ -40,7 +40,7 @@ import { type GatewayOptions, type OpenedParts, openParts } from './open-parts.t
 import { createPortal } from './portal/create.ts';
 import { portalRouter } from './portal/router.ts';
 import { addPathHelp } from './rest/hints.ts';
-import { restRouter } from './rest/serve-operation.ts';
+import { KEYS_AT_ONCE, restRouter } from './rest/serve-operation.ts';
 
 export interface RunningGateway {
   readonly port: number;
@@ -226,6 +226,7 @@ function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Phase) {
       failedCredentials: limits.failedCredentials,
     },
     restLimit: limits.restLimit,
+    shopLimit: limits.shopLimit,
     restPerMinute: o.REST_PER_MINUTE,
     readiness: createReadiness(pool, phase),
     referenceSignIn: {
@@ -360,6 +361,10 @@ function createLimits(o: GatewayOptions, { pool, logger, clientIp, telemetry }: 
   // Requests per minute of an API key or an app: the key's own number, or REST_PER_MINUTE (`config.ts`).
   // `rest/serve-operation.ts` counts them; `rateLimited` makes the response to a request above the limit.
   const restLimit = createLeasedLimit(pool, logger, { timeoutMs });
+  // As large a lease as that of one key.
+  const shopLimit = createLeasedLimit(pool, logger, {
+    ...{ name: 'shop', leaseDivisor: 10 * KEYS_AT_ONCE, timeoutMs },
+  });
   const mibPerDay = o.SHOP_MIB_PER_DAY;
   const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, timeoutMs });
   const mcpLimits = createMcpLimits({ pool, logger, sizes: o, timeoutMs });
@@ -374,6 +379,7 @@ function createLimits(o: GatewayOptions, { pool, logger, clientIp, telemetry }: 
   });
   return {
     restLimit,
+    shopLimit,
     failedCredentials,
     hourlyLimits,
     mcpLimits,
@@ -382,6 +388,7 @@ function createLimits(o: GatewayOptions, { pool, logger, clientIp, telemetry }: 
     async reset(): Promise<void> {
       await pool.query('delete from rate_limits');
       restLimit.reset();
+      shopLimit.reset();
       failedCredentials.reset();
       hourlyLimits.reset();
       mcpLimits.reset();

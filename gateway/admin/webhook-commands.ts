@@ -96,9 +96,9 @@ export function webhookCommands(run: Run, print: Print): Command {
         await requireShop(pool, shop);
         const call = { shopId: shop, actor: by.actor, subscriptionId: webhook };
         const key = { idempotencyKey: randomUUID() };
-        const { count, more } = await services.webhooks.retryDeliveries({ ...call, ...key });
-        const entry = { action: 'webhook.retried', subject: `${webhook}`, detail: { count } };
+        const entry = { action: 'webhook.retried', subject: `${webhook}` };
         await recordAudit(pool, { shopId: shop, by, ...entry });
+        const { count, more } = await services.webhooks.retryDeliveries({ ...call, ...key });
         print(
           `${count} ${count === 1 ? 'delivery is' : 'deliveries are'} due now${more ? '; run it again for more' : ''}`,
         );

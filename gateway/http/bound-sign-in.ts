@@ -34,6 +34,7 @@ const PATH_NAMES: readonly (readonly [RegExp, string])[] = [
   [/^\/partners\/jwks$/, 'partnerKeys'],
   [/^\/portal\/sign-in$/, 'portalSignIn'],
   [/^\/portal\/callback$/, 'portalCallback'],
+  [/^\/portal\/backchannel-logout$/, 'portalSignedOut'],
   [/^\/portal\/invitation(\/(sign-in|accept))?$/, 'portalInvitation'],
   [/^\/commerce\/shopify\/install$/, 'shopifyInstall'],
   [/^\/commerce\/shopify\/callback$/, 'shopifyCallback'],

@@ -7,6 +7,9 @@ create table sign_in_devices (
   primary key (user_id, device)
 );
 
+-- Those of the open sessions, so that the first sign-in after the update is compared with something.
+insert into sign_in_devices (user_id, device) select distinct user_id, device from portal_sessions;
+
 -- For a sign-out at the identity provider, which names the account.
 create index portal_sessions_account on portal_sessions (subject, issuer);
 

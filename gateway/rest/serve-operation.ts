@@ -124,6 +124,8 @@ export interface RestDependencies {
   readonly restLimit: LeasedLimit;
   /** Requests per minute for API keys and apps without a limit of their own. */
   readonly restPerMinute: number;
+  /** Requests of all keys and apps of a shop, by limit. */
+  readonly shopLimit: LeasedLimit;
   /** Bytes per shop and day. */
   readonly byteQuota: ByteQuota;
   readonly clientIp: ClientIp;
@@ -209,8 +211,11 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
   // Apart for each limit, so that a key with a high one uses up nothing of the others.
   const ofShop = `shop:${caller.shopId}:${limit}`;
-  const whole = await deps.restLimit.take(ofShop, limit * KEYS_AT_ONCE, points);
-  if (!whole.admitted) throw rateLimited(whole.retryAfterS);
+  const whole = await deps.shopLimit.take(ofShop, limit * KEYS_AT_ONCE, points);
+  if (!whole.admitted) {
+    showRequests(res, limit, deps.shopLimit.rest(ofShop));
+    throw rateLimited(whole.retryAfterS);
+  }
   deps.versionUsage.used({
     shopId: caller.shopId,
     credentialKind: caller.scheme === 'api-key' ? 'api_key' : 'partner_app',

@@ -15,7 +15,7 @@ import {
   tooManyMembers,
 } from './members.ts';
 import { permits, ROLES, type Role } from './permissions.ts';
-import { normalizeEmail, requireHonestName } from './users.ts';
+import { normalizeEmail, requireHonestEmail, requireHonestName } from './users.ts';
 
 /** How long a link works. Days. */
 const LINK_DAYS = 7;
@@ -95,6 +95,7 @@ export function inviteMember(
 ): Promise<MadeInvitation> {
   const { shopId, role } = o;
   const email = normalizeEmail(o.email);
+  requireHonestEmail(email);
   if (o.name !== undefined) requireHonestName(o.name);
   const wanted = { email, name: o.name ?? null, role };
   return inTransaction(pool, async (tx) => {

@@ -17,9 +17,25 @@ const MAX_EMAIL = 320;
  */
 export function parseEmail(text: string): string | undefined {
   const email = text.trim().normalize('NFC').toLowerCase();
-  if (!EMAIL.test(email) || [...email].length > MAX_EMAIL) return undefined;
-  // A compatible form, such as of wide letters, could be the address of somebody else.
-  return email.normalize('NFKC') === email ? email : undefined;
+  return EMAIL.test(email) && [...email].length <= MAX_EMAIL ? email : undefined;
+}
+
+/** Letters of Thai and Lao that NFKC takes apart. */
+const TAKEN_APART = /[\u0E33\u0EB3]/g;
+
+/**
+ * Rejects a new address that has another compatible form, such as wide letters: it could pass for that of somebody else.
+ *
+ * @throws DomainError INVALID_ARGUMENT
+ */
+export function requireHonestEmail(email: string): void {
+  const text = email.replace(TAKEN_APART, '');
+  if (text.normalize('NFKC') !== text) {
+    throw invalidField(
+      'email',
+      'must not have characters that stand for others, such as wide letters',
+    );
+  }
 }
 
 /** @throws DomainError INVALID_ARGUMENT for a name that could deceive those who read it. */
@@ -49,6 +65,7 @@ export async function ensureUser(
   o: { readonly name?: string | undefined; readonly renamedBy?: bigint | undefined } = {},
 ): Promise<User> {
   if (o.name !== undefined) requireHonestName(o.name);
+  if (!(await findUser(tx, email))) requireHonestEmail(normalizeEmail(email));
   const { rows } = await tx.query<User>(
     `insert into users (email, name) values ($1, $2)
      on conflict (email) do update set name =

@@ -1,4 +1,4 @@
-import { createRemoteJWKSet, customFetch, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import * as oidc from 'openid-client';
 import { isOutage } from '../../../services/platform/postgres/outage.ts';
 import { boundedFetch } from '../../auth/bounded-fetch.ts';
@@ -59,12 +59,12 @@ export interface Upstream {
    */
   finish(url: URL, expected: ExpectedResponse): Promise<Identity>;
   /**
-   * Checks a logout token, and returns the account that signed out at the identity provider (OpenID Connect Back-Channel
-   * Logout 1.0, 2.6).
+   * Checks a logout token, and returns the account that signed out at the identity provider, and when (OpenID Connect
+   * Back-Channel Logout 1.0, 2.6).
    *
    * @throws IdentityProviderUnavailable; {@link SignInFailed} for an invalid token.
    */
-  signedOut(token: string): Promise<Pick<Identity, 'issuer' | 'subject'>>;
+  signedOut(token: string): Promise<Pick<Identity, 'issuer' | 'subject'> & { readonly at: Date }>;
 }
 
 /**
@@ -193,34 +193,46 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       const { issuer, jwks_uri = '' } = (await configuration()).serverMetadata();
       keys ??= createRemoteJWKSet(new URL(jwks_uri), {
         timeoutDuration: TIMEOUT_S * 1_000,
-        [customFetch]: (url, init) => boundedFetch(url, init),
+        [customFetch]: async (url, init) => {
+          const response = await boundedFetch(url, init);
+          const { status } = response;
+          if (status >= 500) throw Object.assign(new Error('no keys'), { status });
+          return response;
+        },
       });
       try {
         const { payload } = await jwtVerify(token, keys, {
           ...{ issuer, audience: o.clientId, algorithms: LOGOUT_ALGORITHMS },
           requiredClaims: ['sub', 'jti'],
-          // A repeat by somebody else ends only sessions that are younger than this.
           maxTokenAge: LOGOUT_MAX_AGE_S,
           clockTolerance: CLOCK_SKEW_S,
         });
-        const { sub: subject = '', events, nonce } = payload;
+        const { sub: subject = '', iat = 0, events, nonce } = payload;
         // An ID token has the same signature and audience.
         if (!isLogout(events) || nonce !== undefined) throw new Error('it is no logout token');
-        return { issuer, subject };
+        return { issuer, subject, at: new Date(iat * 1_000) };
       } catch (error) {
-        throw isUnavailable(error) ? providerUnavailable(error) : new SignInFailed(error);
+        // After a change of keys, the new ones are read only after a pause. The provider repeats the call.
+        const isUnknownKey = error instanceof errors.JWKSNoMatchingKey;
+        throw isUnknownKey || isUnavailable(error)
+          ? providerUnavailable(error)
+          : new SignInFailed(error);
       }
     },
   };
 }
 
 /** Algorithms with a public key. */
-const LOGOUT_ALGORITHMS = ['RS256', 'PS256', 'ES256', 'EdDSA'];
+const LOGOUT_ALGORITHMS = ['256', '384', '512']
+  .flatMap((bits) => [`RS${bits}`, `PS${bits}`, `ES${bits}`])
+  .concat('EdDSA', 'Ed25519');
 const LOGOUT_MAX_AGE_S = 120;
 
 function isLogout(events: unknown): boolean {
   const event = 'http://schemas.openid.net/event/backchannel-logout';
-  return typeof events === 'object' && events !== null && Object.hasOwn(events, event);
+  if (typeof events !== 'object' || events === null) return false;
+  const value: unknown = Reflect.get(events, event);
+  return typeof value === 'object' && value !== null;
 }
 
 async function discover(o: SignInProvider): Promise<oidc.Configuration> {

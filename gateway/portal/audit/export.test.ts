@@ -24,7 +24,7 @@ describe('the CSV of the audit log', () => {
     fc.assert(
       fc.property(hostile, hostile, (name, subject) => {
         for (const part of csvOf(name, subject).split(/[,;\t\r\n]/))
-          expect(part).not.toMatch(/^"?[\s\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]/u);
+          expect(part).not.toMatch(/^["\s\p{Cf}]*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]/u);
       }),
     );
   });

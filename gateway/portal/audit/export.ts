@@ -36,7 +36,7 @@ export function auditCsv(
  * and in their wide forms. A part of a text can become a cell of its own, because some spreadsheets expect another
  * separator than the comma.
  */
-const FORMULA = /(^|[,;\t\r\n])([\s\p{Cf}]*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/gu;
+const FORMULA = /(^|[,;\t\r\n])([\s\p{Cf}"]*)(?=[=+\-@\uFF1D\uFF0B\uFF0D\uFF20])/gu;
 
 /** A cell in quotes, whose text no spreadsheet runs. */
 function cell(text: string): string {

@@ -32,7 +32,7 @@ export function createSessionStarter(o: {
     async start(req, { userId, shopId, account, from }) {
       // A new id for every sign-in, whatever the browser sent: an id that somebody else knows is never used (fixation).
       const former = o.sessionCookie.idOf(req);
-      if (former !== undefined) await o.sessions.endSecret(former);
+      if (former !== undefined) await o.sessions.endSecret(former, from);
       const device = deviceOf(req.headers['user-agent']);
       const session = { userId, shopId, account, ...from, device };
       return o.sessionCookie.store(await o.sessions.start(session), o.sessionS);

@@ -5,7 +5,7 @@ import { isOutage } from '../../../services/platform/postgres/outage.ts';
 import { inTransaction, type Queryable } from '../../../services/platform/postgres/postgres.ts';
 import { raw, sql } from '../../../services/platform/postgres/sql.ts';
 import { NoPermit, Permits } from '../../../services/platform/process/permits.ts';
-import { type Author, recordAudit } from '../../tenancy/audit.ts';
+import { type Author, recordAudit, recordAudits } from '../../tenancy/audit.ts';
 import type { Role } from '../../tenancy/permissions.ts';
 import { endSessions, type SessionEnd } from '../../tenancy/session-log.ts';
 import type { SignInAccount } from '../../tenancy/sign-in-accounts.ts';
@@ -76,17 +76,20 @@ export interface PortalSessions {
   /** Ends one session of the user. Returns false when there is none. */
   end(userId: bigint, sessionId: string, o: SessionEnded): Promise<boolean>;
   /** Ends the session of a secret id, if there is one. */
-  endSecret(secret: string): Promise<void>;
+  endSecret(secret: string, from: Pick<Author, 'source' | 'requestId'>): Promise<void>;
   /** Ends all sessions of the user. Returns how many there were. */
   endAll(userId: bigint, o: SessionEnded): Promise<number>;
-  /** Ends all sessions of an account, which signed out at the identity provider. */
-  endAccount(account: SignInAccount): Promise<number>;
+  /** Ends the sessions of an account that began before it signed out at the identity provider. */
+  endAccount(account: SignInAccount & { readonly at: Date }): Promise<number>;
 }
 
 interface SessionEnded {
   readonly why: SessionEnd;
   readonly by: Author;
 }
+
+/** The author of ends that nobody asked for here. */
+const SYSTEM: Author = { actor: { kind: Actor_Kind.SYSTEM, id: 'portal', name: 'Portal' } };
 
 /** Maximum number of sessions of a user. A new one ends the one that was not used for the longest time. */
 const MAX_SESSIONS = 50;
@@ -170,32 +173,40 @@ export function createPortalSessions(pool: pg.Pool, o: SessionOptions): PortalSe
     },
     switchShop: (sessionId, shopId, by) =>
       inTransaction(pool, async (tx) => {
-        const { rows } = await tx.query<{ device: string }>(
-          `update portal_sessions s set shop_id = $2 where s.id = $1 and exists (
+        const { rows } = await tx.query<{ device: string; from: bigint }>(
+          `with former as (select id, shop_id from portal_sessions where id = $1 for update)
+           update portal_sessions s set shop_id = $2 from former where s.id = former.id and exists (
              select from memberships m where m.shop_id = $2 and ${IS_LINKED})
-           returning device`,
+           returning s.device, former.shop_id as "from"`,
           [sessionId, shopId],
         );
         const [moved] = rows;
         if (!moved) return false;
-        await recordAudit(tx, {
-          ...{ shopId, by, action: 'session.started', subject: sessionId },
-          detail: { device: moved.device, why: 'switched_shop' },
-        });
+        const { device, from } = moved;
+        if (from === shopId) return true;
+        const entry = { by, subject: sessionId, detail: { device, why: 'switched_shop' } };
+        await recordAudits(tx, [
+          { ...entry, shopId: from, action: 'session.ended' },
+          { ...entry, shopId, action: 'session.started' },
+        ]);
         return true;
       }),
     async end(userId, sessionId, how) {
       const which = sql`user_id = ${userId} and id::text = ${sessionId}`;
       return (await endSessions(pool, which, how)) === 1;
     },
-    async endSecret(secret) {
-      await endSessions(pool, sql`token_hash = ${hashOf(secret)}`, { why: 'new_sign_in' });
+    async endSecret(secret, from) {
+      const by: Author = { ...from, actor: SYSTEM.actor };
+      await endSessions(pool, sql`token_hash = ${hashOf(secret)}`, { why: 'new_sign_in', by });
     },
     endAll: (userId, how) => endSessions(pool, sql`user_id = ${userId}`, how),
-    endAccount: ({ issuer, subject }) =>
-      endSessions(pool, sql`issuer = ${issuer} and subject = ${subject}`, {
-        why: 'signed_out_at_provider',
-      }),
+    endAccount: ({ issuer, subject, at }) =>
+      endSessions(
+        pool,
+        // A repeated message must not end a newer session. The clocks may differ by seconds.
+        sql`issuer = ${issuer} and subject = ${subject} and created_at <= ${at}::timestamptz + interval '5 seconds'`,
+        { why: 'signed_out_at_provider', by: SYSTEM },
+      ),
   };
 }
 
@@ -212,7 +223,7 @@ export async function purgePortalSessions(db: Queryable): Promise<boolean> {
   const ended = await endSessions(
     db,
     sql`id in (select id from portal_sessions where expires_at < now() limit ${BATCH} for update skip locked)`,
-    { why: 'expired' },
+    { why: 'expired', by: SYSTEM },
   );
   return ended === BATCH;
 }
@@ -250,7 +261,7 @@ function startSession(pool: pg.Pool, session: NewSession, o: SessionOptions): Pr
     if (isNew) await o.onNewDevice?.(tx, { shopId, userId, device, source });
     const oldest = sql`id in (select id from portal_sessions where user_id = ${userId}
                                order by last_used_at desc offset ${raw(MAX_SESSIONS)})`;
-    await endSessions(tx, oldest, { why: 'too_many' });
+    await endSessions(tx, oldest, { why: 'too_many', by: SYSTEM });
     return secret;
   });
 }

@@ -81,7 +81,7 @@ function signedOut({ signIn, logger }: PortalSignInRoutes): RequestHandler {
       res.status(200).end();
     } catch (error) {
       if (!(error instanceof SignInFailed)) {
-        logger.warn({ err: error }, 'sign-out at the identity provider could not be recorded');
+        seldom((count) => logger.warn({ err: error, count }, 'sign-outs could not be recorded'));
         return res.setHeader('Retry-After', '1') && reject(503, 'Try again.');
       }
       const { reason } = error;

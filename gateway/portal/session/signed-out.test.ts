@@ -51,7 +51,8 @@ async function startSession(subject: string): Promise<() => Promise<boolean>> {
   return async () => (await sessions.find(secret)) !== undefined;
 }
 
-const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} };
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
+const EVENTS = { [EVENT]: {} };
 const claimsFor = (sub: string) => ({
   ...{ iss: identity.issuer, aud: SIGN_IN_CLIENT.clientId, sub, jti: randomUUID() },
   events: EVENTS,
@@ -75,6 +76,13 @@ describe('a sign-out at the identity provider', () => {
     expect([await isMine(), await isOther()]).toEqual([false, true]);
   });
 
+  test('does not end a session that began after it, when the message is repeated', async () => {
+    const isValid = await startSession('cy');
+    const iat = Math.floor(Date.now() / 1_000) - 60;
+    const logout_token = await identity.sign({ ...claimsFor('cy'), iat });
+    expect([(await send({ logout_token })).status, await isValid()]).toEqual([200, true]);
+  });
+
   test.each<[string, (sub: string) => Record<string, unknown>]>([
     ['of an ID token', (sub) => ({ ...claimsFor(sub), events: undefined })],
     ['with a nonce', (sub) => ({ ...claimsFor(sub), nonce: 'n' })],
@@ -83,6 +91,8 @@ describe('a sign-out at the identity provider', () => {
     ['for another client', (sub) => ({ ...claimsFor(sub), aud: 'other' })],
     ['without a subject', (sub) => ({ ...claimsFor(sub), sub: undefined })],
     ['without an id', (sub) => ({ ...claimsFor(sub), jti: undefined })],
+    ['that have expired', (sub) => ({ ...claimsFor(sub), exp: Date.now() / 1_000 - 3_600 })],
+    ['of an event without content', (sub) => ({ ...claimsFor(sub), events: { [EVENT]: null } })],
     ['of an hour ago', (sub) => ({ ...claimsFor(sub), iat: Date.now() / 1_000 - 3_600 })],
   ])('with the claims %s is rejected', async (_what, claims) => {
     const subject = randomUUID();

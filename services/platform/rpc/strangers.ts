@@ -10,7 +10,7 @@ export const MAX_HEAD_BYTES = 16 * 1024;
 /** Connections without a valid token. A new one ends the oldest, so that strangers keep out nobody. */
 const MAX_STRANGERS = 200;
 /** Time for the first valid token, and for refused calls to end. Milliseconds. */
-const [TOKEN_MS, END_MS] = [30_000, 1_000];
+const [TOKEN_MS, END_MS] = [30_000, 10_000];
 
 /** Bounds what connections without a valid token can hold. */
 export interface Strangers {
@@ -27,8 +27,14 @@ export function boundStrangers(server: Http2Server | Http2SecureServer): Strange
     clearTimeout(timers.get(session));
     return timers.delete(session);
   };
+  /** The caller still gets the responses of calls in flight, and sends no more. */
+  const end = (session: ServerHttp2Session): void => {
+    session.close();
+    forget(session);
+    timers.set(session, setTimeout(() => session.destroy(), END_MS).unref());
+  };
   server.on('session', (session) => {
-    timers.set(session, setTimeout(() => session.destroy(), TOKEN_MS).unref());
+    timers.set(session, setTimeout(() => end(session), TOKEN_MS).unref());
     session.once('close', () => forget(session));
     const [oldest] = timers.keys();
     if (timers.size > MAX_STRANGERS && oldest) oldest.destroy();
@@ -38,11 +44,7 @@ export function boundStrangers(server: Http2Server | Http2SecureServer): Strange
       if (forget(session) && !session.closed) session.settings({ maxConcurrentStreams: calls });
     },
     refuse(session) {
-      if (!timers.has(session) || session.closed) return;
-      // The caller still gets the response with the reason.
-      session.close();
-      forget(session);
-      timers.set(session, setTimeout(() => session.destroy(), END_MS).unref());
+      if (timers.has(session) && !session.closed) end(session);
     },
   };
 }

@@ -77,6 +77,9 @@ describe('a name that people read', () => {
     'Ελλάδα Mugs',
     'نیم\u200Cفاصله',
     'क्\u200Dष',
+    'র\u200D্যাচেল',
+    'അവന്\u200D',
+    'Detective 🕵\u200D♂',
     'Family 👨‍👩‍👧 shop 🏴\u{E0067}\u{E0062}\u{E0065}\u{E006E}\u{E0067}\u{E007F}',
   ])('may be %s', (name) => {
     expect(nameProblem(name)).toBeUndefined();
@@ -87,6 +90,10 @@ describe('a name that people read', () => {
     ['an isolate', 'Ada\u2066'],
     ['a zero width space', 'A\u200Bda'],
     ['a joiner that joins nothing', 'Ada\u200D'],
+    ['a joiner between Latin letters', 'Pay\u200CPal'],
+    ['an ignored mark', 'Ada\u034F'],
+    ['a variation of nothing', 'Ada\uFE0F'],
+    ['letters of mathematics', '\u{1D40F}ay'],
     ['a soft hyphen', 'A\u00ADda'],
     ['a blank letter', 'Ada\u3164'],
     ['a line break', 'Ada\nBo'],

@@ -60,27 +60,31 @@ export function printable(text: string, max = text.length): string {
   return text.slice(0, max).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
 }
 
-/** Letters of other scripts that look like Latin ones. */
-const LOOKALIKE = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee'].map(
+/** Scripts with letters that look like Latin ones, and Latin. */
+const LOOKALIKE = ['Latin', 'Cyrillic', 'Greek', 'Armenian', 'Cherokee', 'Coptic', 'Lisu'].map(
   (script) => new RegExp(`\\p{Script=${script}}`, 'u'),
 );
-/** Format characters, without the joiners between two letters, which some scripts need. */
-const INVISIBLE =
-  /(?!(?<=[\p{L}\p{M}])[\u200C\u200D](?=\p{L}))[\p{Cf}\p{Zl}\p{Zp}\p{Cc}\u115F\u1160\u2800\u3164\uFFA0]/u;
+/** Joiners, which these scripts need between and after their letters. */
+const JOINER =
+  /(?<=[\p{scx=Arab}\p{scx=Beng}\p{scx=Deva}\p{scx=Gujr}\p{scx=Guru}\p{scx=Khmr}\p{scx=Knda}\p{scx=Mlym}\p{scx=Mymr}\p{scx=Orya}\p{scx=Sinh}\p{scx=Taml}\p{scx=Telu}])[\u200C\u200D]/gu;
+/** An emoji, with the characters that join several to one. */
+const EMOJI =
+  /\p{RGI_Emoji}|\p{Extended_Pictographic}(?:[\uFE0F\u200D]+\p{Extended_Pictographic}?)*/gv;
+const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Cc}\u2800]/u;
 
 /**
- * Why a name that people read could deceive them; undefined when it cannot. Characters that are invisible or change the
- * direction of text, and words with letters of two scripts that look alike.
+ * Why a name that people read could deceive them; undefined when it cannot: characters that are invisible or change the
+ * direction of text, letters of mathematics, and words with letters of two scripts that look alike.
  */
 export function nameProblem(name: string): string | undefined {
-  // An emoji is joined with the same characters.
-  const text = name.replace(/\p{RGI_Emoji}/gv, '');
+  const text = name.replace(EMOJI, '').replace(JOINER, '');
   if (INVISIBLE.test(text)) {
     return 'must not have characters that are invisible or change the direction of text';
   }
   const words = text.match(/[\p{L}\p{M}]+/gu) ?? [];
   const isMixed = words.some((word) => LOOKALIKE.filter((one) => one.test(word)).length > 1);
-  return isMixed ? 'must not mix scripts that look alike in one word' : undefined;
+  const isMathematical = /[\u{1D400}-\u{1D7FF}]/u.test(text);
+  return isMixed || isMathematical ? 'must not mix scripts that look alike in one word' : undefined;
 }
 
 /** Whether a text has the form of Base64 (RFC 4648 section 4), with or without padding. Does not decode it. */

@@ -15,6 +15,11 @@ registerHooks({
 /** Ends what hangs; how fast something is, no test says. Milliseconds. */
 const LIMIT_MS = 120_000 * Number(process.env.DEADLINE_SCALE ?? 1);
 
+// It would end the worker, and the run would wait for its file for good.
+process.exit = (code) => {
+  throw new Error(`process.exit(${code ?? ''}) in a test`);
+};
+
 let file: unknown;
 
 // The runner has no time limit of its own.
@@ -34,16 +39,20 @@ addEventHandler((event) => {
   if (added && 'fn' in added && added.fn) Object.assign(added, { fn: limited(added.fn) });
 });
 
-const { setTimeout, clearTimeout } = globalThis;
+const { setTimeout, clearTimeout, setImmediate } = globalThis;
 
 function limited(work: (...args: never[]) => unknown): () => Promise<unknown> {
+  if (work.length > 0) throw new Error('a test gets no `done`: return a promise');
   return async () => {
     let timer: NodeJS.Timeout | undefined;
     const overdue = new Promise<never>((_, fail) => {
       timer = setTimeout(() => fail(new Error(`not finished after ${LIMIT_MS} ms`)), LIMIT_MS);
     });
     try {
-      return await Promise.race([(work as () => unknown)(), overdue]);
+      const result = await Promise.race([(work as () => unknown)(), overdue]);
+      // A rejection that nobody waits for belongs to this test.
+      await new Promise((done) => setImmediate(done));
+      return result;
     } finally {
       clearTimeout(timer);
     }

@@ -1,10 +1,13 @@
 import type { Meter } from '@opentelemetry/api';
 import { occurredAt } from '../../delivery-id.ts';
+import { queueKeyOf } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
 /** Bounds of the lag: from an immediate delivery to the end of the schedule. Seconds. */
 const LAG_BOUNDS_S = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3_600, 86_400, 300_000];
 const DURATION_BOUNDS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15];
+/** Maximum number of queues that are remembered. */
+const MAX_RECOVERED = 10_000;
 const BATCH_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 256];
 
 export interface DeliveryMetrics {
@@ -56,6 +59,16 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   const warned = meter.createCounter('webhooks.subscriptions.warned', {
     description: 'Warnings that a subscription will become inactive, by the percentage of the time',
   });
+  /** When failing receivers took a delivery again: what was queued before waited for them. By queue. */
+  const recovered = new Map<string, number>();
+  const isHeldUp = ({ isFailing, queuedAtMs, ...queue }: AttemptResult['due'], atMs: number) => {
+    const key = queueKeyOf(queue);
+    if (isFailing) {
+      if (recovered.size >= MAX_RECOVERED) recovered.clear();
+      recovered.set(key, atMs);
+    }
+    return isFailing || queuedAtMs < (recovered.get(key) ?? 0);
+  };
   return {
     recorded(batch, offsetMs) {
       batches.record(batch.length);
@@ -70,7 +83,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
         const since = due.isRetry ? due.queuedAtMs - offsetMs : occurredAt(due.id).getTime();
         lag.record(Math.max(0, arrivedAt - since) / 1_000, {
           attempt: due.isRetry ? 'retry' : 'first',
-          receiver: due.isFailing ? 'failing' : 'healthy',
+          receiver: isHeldUp(due, arrivedAt + offsetMs) ? 'failing' : 'healthy',
         });
       }
     },
