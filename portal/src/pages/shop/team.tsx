@@ -165,7 +165,7 @@ function EndAccess({ member }: { readonly member: Member }) {
   const ask = () =>
     confirm({
       title: `Sign ${who} out everywhere?`,
-      text: `Sessions, connected assistants and apps of this person end in this shop with the next call. The person stays a member, and must sign in again. ${keysOf(member)}`,
+      text: `Sessions, connected assistants and apps of this person stop working in this shop with the next call. The person stays a member. ${keysOf(member)}`,
       action: 'End the access',
       danger: true,
       onConfirm: () => send({ userId }),
@@ -177,9 +177,7 @@ function EndAccess({ member }: { readonly member: Member }) {
 
 /** Keys belong to the shop. */
 function keysOf({ keys }: Member): string {
-  return keys.length === 0
-    ? 'The person made no API key that is still valid.'
-    : `API keys that the person made stay valid: ${keys.join(', ')}. Revoke those that the person may have kept.`;
+  return keys.length === 0 ? '' : `API keys of this person stay valid: ${keys.join(', ')}.`;
 }
 
 function Remove({ member }: { readonly member: Member }) {
