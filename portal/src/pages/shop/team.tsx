@@ -24,10 +24,10 @@ import { LongText } from '../../parts/text/long-text.tsx';
 import { Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { roleName } from '../../words.ts';
-import { Invitations } from './invitations.tsx';
 import styles from './team.module.css';
 
 const Invite = lazyPart(async () => (await import('./invite.tsx')).Invite);
+const Invitations = lazyPart(async () => (await import('./invitations.tsx')).Invitations, 3);
 
 /** The members for those who manage them, and for everybody what each role may do. */
 export function TeamPage() {
