@@ -48,9 +48,14 @@ export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]
   );
 }
 
+/** The kind of an author, as the table has it. */
+export function kindOf({ actor }: Author): string {
+  return actorKindText.toText(actor.kind ?? Actor_Kind.UNSPECIFIED);
+}
+
 const entryRows = rowsOf<AuditEntry>({
   shop_id: ['bigint', ({ shopId }) => shopId],
-  actor_kind: ['text', ({ by }) => actorKindText.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED)],
+  actor_kind: ['text', ({ by }) => kindOf(by)],
   actor_id: ['text', ({ by }) => by.actor.id],
   actor_name: ['text', ({ by }) => by.actor.name ?? ''],
   source: ['text', ({ by }) => by.source],

@@ -1,8 +1,6 @@
-import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import { type Sql, sql, unnamed } from '../../services/platform/postgres/sql.ts';
-import { actorKindText } from '../../services/platform/values/actor.ts';
-import type { Author } from './audit.ts';
+import { type Author, kindOf } from './audit.ts';
 
 /** Why a session of the portal ended, as the audit log has it. */
 export type SessionEnd =
@@ -21,21 +19,20 @@ export type SessionEnd =
  * Ends sessions of the portal, each with an entry in the audit log of its shop, in one statement. Idempotent.
  *
  * @param which a condition on `portal_sessions`.
- * @param o.by who ended them; the user of the session by default.
  * @returns how many ended.
  */
 export async function endSessions(
   db: Queryable,
   which: Sql,
-  { why, by }: { readonly why: SessionEnd; readonly by?: Author | undefined },
+  { why, by }: { readonly why: SessionEnd; readonly by: Author },
 ): Promise<number> {
-  const { kind = Actor_Kind.USER, id = null, name = '' } = by?.actor ?? {};
+  const { id, name = '' } = by.actor;
   const { rowCount } = await db.query(
     unnamed(sql`
 with ended as (delete from portal_sessions where ${which} returning id, shop_id, user_id, device)
 insert into audit_log (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail)
-select shop_id, ${actorKindText.toText(kind)}::text, coalesce(${id}::text, user_id::text), ${name}::text,
-       ${by?.source ?? null}::text, ${by?.requestId ?? null}::text, 'session.ended', id::text,
+select shop_id, ${kindOf(by)}::text, ${id}::text, ${name}::text,
+       nullif(${by.source ?? ''}::text, ''), ${by.requestId ?? null}::text, 'session.ended', id::text,
        jsonb_build_object('user_id', user_id::text, 'device', device, 'why', ${why}::text)
   from ended`),
   );

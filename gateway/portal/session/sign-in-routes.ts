@@ -82,7 +82,8 @@ function signedOut({ signIn, logger }: PortalSignInRoutes): RequestHandler {
     } catch (error) {
       if (!(error instanceof SignInFailed)) {
         seldom((count) => logger.warn({ err: error, count }, 'sign-outs could not be recorded'));
-        return res.setHeader('Retry-After', '1') && reject(503, 'Try again.');
+        res.setHeader('Retry-After', '1');
+        return reject(503, 'Try again.');
       }
       const { reason } = error;
       seldom((count) => logger.warn({ reason, count }, 'logout tokens were rejected'));

@@ -72,6 +72,8 @@ const EMOJI =
   /\p{RGI_Emoji}|\p{Extended_Pictographic}(?:[\uFE0F\u200D]+\p{Extended_Pictographic}?)*/gv;
 const INVISIBLE = /[\p{Default_Ignorable_Code_Point}\p{Zl}\p{Zp}\p{Cc}\u2800]/u;
 
+const MATHEMATICAL = /[\u{1D400}-\u{1D7FF}]/u;
+
 /**
  * Why a name that people read could deceive them; undefined when it cannot: characters that are invisible or change the
  * direction of text, letters of mathematics, and words with letters of two scripts that look alike.
@@ -83,8 +85,8 @@ export function nameProblem(name: string): string | undefined {
   }
   const words = text.match(/[\p{L}\p{M}]+/gu) ?? [];
   const isMixed = words.some((word) => LOOKALIKE.filter((one) => one.test(word)).length > 1);
-  const isMathematical = /[\u{1D400}-\u{1D7FF}]/u.test(text);
-  return isMixed || isMathematical ? 'must not mix scripts that look alike in one word' : undefined;
+  if (isMixed) return 'must not mix scripts that look alike in one word';
+  return MATHEMATICAL.test(text) ? 'must not have letters of mathematics' : undefined;
 }
 
 /** Whether a text has the form of Base64 (RFC 4648 section 4), with or without padding. Does not decode it. */

@@ -59,15 +59,16 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   const warned = meter.createCounter('webhooks.subscriptions.warned', {
     description: 'Warnings that a subscription will become inactive, by the percentage of the time',
   });
-  /** When failing receivers took a delivery again: what was queued before waited for them. By queue. */
+  /** When failing receivers took a delivery again, by queue. */
   const recovered = new Map<string, number>();
-  const isHeldUp = ({ isFailing, queuedAtMs, ...queue }: AttemptResult['due'], atMs: number) => {
+  /** The state of a receiver that took a delivery. What was queued before it recovered has waited for it, not for us. */
+  const receiverOf = ({ isFailing, queuedAtMs, ...queue }: AttemptResult['due'], atMs: number) => {
     const key = queueKeyOf(queue);
     if (isFailing) {
       if (recovered.size >= MAX_RECOVERED) recovered.clear();
       recovered.set(key, atMs);
     }
-    return isFailing || queuedAtMs < (recovered.get(key) ?? 0);
+    return isFailing || queuedAtMs < (recovered.get(key) ?? 0) ? 'failing' : 'healthy';
   };
   return {
     recorded(batch, offsetMs) {
@@ -83,7 +84,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
         const since = due.isRetry ? due.queuedAtMs - offsetMs : occurredAt(due.id).getTime();
         lag.record(Math.max(0, arrivedAt - since) / 1_000, {
           attempt: due.isRetry ? 'retry' : 'first',
-          receiver: isHeldUp(due, arrivedAt + offsetMs) ? 'failing' : 'healthy',
+          receiver: receiverOf(due, arrivedAt + offsetMs),
         });
       }
     },
