@@ -35,6 +35,7 @@ import { signInProvider } from './oauth/config.ts';
 import { partnerIssuer } from './oauth/partners/address.ts';
 import { createOwnPartnerTokenCheck } from './oauth/partners/tokens.ts';
 import { purgeOneTimeRecords } from './oauth/sign-in/one-time-records.ts';
+import { signInFields } from './oauth/tokens/grant-context.ts';
 import { createOAuthKeys, type OAuthKeys, purgeOAuthKeys } from './oauth/tokens/keys.ts';
 import { purgePortalSessions } from './portal/session/sessions.ts';
 import { connectServices, targetsOf } from './services.ts';
@@ -72,6 +73,7 @@ export async function openParts(o: GatewayOptions) {
   const logger = createLogger({
     service: 'gateway',
     level: o.LOG_LEVEL,
+    fields: signInFields,
     pretty: o.LOG_PRETTY,
     ...(o.logDestination && { destination: o.logDestination }),
   });

@@ -34,6 +34,7 @@ import { signInProvider, supportedClients } from './oauth/config.ts';
 import { partnerIssuer } from './oauth/partners/address.ts';
 import { createOAuth } from './oauth/router.ts';
 import { createAccessTokenCheck } from './oauth/tokens/access-token.ts';
+import { withGrantContext } from './oauth/tokens/grant-context.ts';
 import { mcpResource } from './oauth/tokens/issue.ts';
 import { createOAuthKeys } from './oauth/tokens/keys.ts';
 import { type GatewayOptions, type OpenedParts, openParts } from './open-parts.ts';
@@ -284,8 +285,11 @@ function createApp(deps: AppDependencies, calendar: () => Date): Express {
   // Before `boundSignIn`, which counts the requests that have an operation by then: those of sign-ins and installs.
   app.use((req, res, next) => {
     const operation = signInPathName(req.path);
-    if (operation) exchangeOf(res).operation = operation;
-    next();
+    if (!operation) return next();
+    const exchange = exchangeOf(res);
+    exchange.operation = operation;
+    const { address: source, requestId } = exchange;
+    withGrantContext({ source, requestId }, next);
   });
   // Before the portal, `oauth` and `shopifyInstall`, whose sign-ins it bounds together.
   app.use(boundSignIn(deps.inFlight, exchangeOf, deps.smallBodyMs));

@@ -24,8 +24,10 @@ const keyring = parseKeyring(newKeyringText());
 let bench: PartnerBench;
 let app: TestApp;
 let owner: Person;
+const lines: string[] = [];
 beforeAll(async () => {
-  bench = await startPartnerBench({ OAUTH_KEYRING: keyring });
+  const logDestination = { write: (line: string): void => void lines.push(line) };
+  bench = await startPartnerBench({ OAUTH_KEYRING: keyring, logDestination, LOG_LEVEL: 'info' });
   app = await bench.newApp();
   owner = await bench.stack.newPerson();
 });
@@ -137,12 +139,34 @@ describe('a refresh token', () => {
     const first = await bench.tokens(app, owner, { scope });
     const second = await refresh(first.refresh_token, { scope: 'labels:write offline_access' });
     expect(second.refresh_token).not.toBe(first.refresh_token);
+    // 256 random bits.
+    for (const one of [first, second]) expect(one.refresh_token).toMatch(/^[\w-]{43}$/);
     expect(claimsIn(second.access_token)).toMatchObject({
       shop_id: Number(owner.shopIds[0]),
       sub: String(owner.userId),
       scope: 'labels:write',
     });
     expect((await refresh(second.refresh_token)).scope).toBe(scope);
+  });
+
+  test('works for 30 days, and a grant for 90, with all its tokens', async () => {
+    const after = (days: number) =>
+      pool().query("update partner_tickets set expires_at = expires_at - $1 * interval '1 day'", [
+        days,
+      ]);
+    const first = await bench.tokens(app, owner);
+    await after(29);
+    const second = await refresh(first.refresh_token);
+    await after(30);
+    await expect(refresh(second.refresh_token)).rejects.toMatchObject(INVALID_GRANT);
+    const last = await bench.tokens(app, owner);
+    const { rows } = await pool().query(
+      'select distinct extract(day from expires_at - created_at)::int as days from partner_grants',
+    );
+    expect(rows).toEqual([{ days: 90 }]);
+    await pool().query('update partner_grants set expires_at = now()');
+    await isRejected(last.access_token);
+    await expect(refresh(last.refresh_token)).rejects.toMatchObject(INVALID_GRANT);
   });
 
   test('that is used twice ends the access, without a time of grace', async () => {
@@ -197,7 +221,12 @@ describe('a revocation', () => {
     ] as const) {
       const config = await clientOf(baseUrl, app.clientId, auth);
       await expect(oauth.tokenRevocation(config, refresh_token)).rejects.toMatchObject(refused);
+      await expect(refresh('x', { of: { ...app, config } })).rejects.toMatchObject(refused);
     }
+    // Each failed proof of an app has a line with the address and the request.
+    const of = { error: 'invalid_client', source: '127.0.0.1', requestId: expect.any(String) };
+    const logged = lines.map((line) => JSON.parse(line)).filter(({ error }) => error === of.error);
+    expect(logged).toMatchObject(Array(3).fill([of, of]).flat());
     expect((await refresh(refresh_token)).scope).toBe('developer_tools');
   });
 });

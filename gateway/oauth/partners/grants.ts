@@ -14,7 +14,7 @@ import {
   type PartnerGrantFor,
 } from '../../tenancy/partner-grants.ts';
 import type { GrantStore } from '../adapter.ts';
-import { grantContext } from '../tokens/grant-context.ts';
+import { signInFields } from '../tokens/grant-context.ts';
 import { GATEWAY, grantPayload } from '../tokens/grants.ts';
 
 /** Creates the store of the grants of partners' apps. The first grant in a shop installs the app. */
@@ -56,11 +56,9 @@ async function authorOf(tx: Queryable, userId: bigint): Promise<Author> {
   const found = await tx.query<{ name: string | null }>('select name from users where id = $1', [
     userId,
   ]);
-  const { source, requestId } = grantContext();
   return {
     actor: { kind: Actor_Kind.USER, id: String(userId), name: onlyRow(found).name ?? '' },
-    ...(source !== undefined && { source }),
-    ...(requestId !== undefined && { requestId }),
+    ...signInFields(),
   };
 }
 

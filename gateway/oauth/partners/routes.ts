@@ -167,6 +167,7 @@ function dataRoutes(router: Router, o: OAuthDependencies, parts: DataParts): voi
       ...readForm,
       dataHandler(async (req, res) => {
         const app = await authenticateApp(o, req);
+        if (!app) o.logger.warn({ error: 'invalid_client' }, 'revocation refused');
         const response = app
           ? await revoke(o, parts, { app, token: field(req, 'token'), from: fromOf(o, req, res) })
           : oauthError(401, 'invalid_client', 'no such app, or another secret');

@@ -21,6 +21,7 @@ import {
 } from '../../../test/kit/oauth/sign-in-stack.ts';
 import { listGrants } from '../../tenancy/grants.ts';
 import { addMember, removeMember } from '../../tenancy/members.ts';
+import { createPartnerApp } from '../../tenancy/partner-apps.ts';
 import { unlinkAccount } from '../../tenancy/sign-in-accounts.ts';
 import { storeGrant } from '../tokens/issue.ts';
 
@@ -32,6 +33,8 @@ let baseUrl: string;
 /** Another gateway, which requires a second factor. */
 let strict: TestGateway;
 let strictUrl: string;
+/** The client id of a partner's app. */
+let app: string;
 beforeAll(async () => {
   const [port = 0, strictPort = 0, identityPort = 0] = await freePorts(3);
   baseUrl = `http://127.0.0.1:${port}`;
@@ -50,6 +53,8 @@ beforeAll(async () => {
     DATABASE_URL: gateway.database.url,
     SIGN_IN_REQUIRED_ACR: REQUIRED_ACR,
   });
+  const asked = { name: 'Parcels', redirectUris: [REDIRECT], scopes: ['developer_tools'] };
+  app = (await createPartnerApp(gateway.database.pool, asked)).clientId;
 });
 afterEach(() => {
   identity.claims = {};
@@ -75,7 +80,12 @@ async function newMember(email = `${randomUUID()}@example.com`): Promise<TestUse
   return { ...(await addMember(pool, { ...owner, email, role: 'analyst' })), email };
 }
 
+/** The doors through which people sign in: paths of the gateway. */
+const DOORS = ['/oauth/authorize', '/portal/sign-in', '/partners/authorize'] as const;
+
 interface Arrival {
+  /** `/oauth/authorize` when undefined. */
+  readonly door?: (typeof DOORS)[number];
   readonly email: string;
   readonly claims?: Record<string, unknown>;
   readonly query?: Record<string, string>;
@@ -91,14 +101,24 @@ async function arrive(o: Arrival): Promise<{ shown: Shown; sentTo: URL }> {
     code_challenge: 'x'.repeat(43),
     code_challenge_method: 'S256',
     login_hint: o.email,
+    ...(o.door === '/partners/authorize' && { client_id: app, scope: 'developer_tools' }),
     ...o.query,
   });
   const browser = new Browser();
-  const { headers } = await browser.send(`${o.gatewayUrl ?? baseUrl}/oauth/authorize?${query}`);
-  const sentTo = new URL(headers.get('location') ?? '');
-  identity.claims = o.claims ?? {};
+  const url = `${o.gatewayUrl ?? baseUrl}${o.door ?? '/oauth/authorize'}?${query}`;
+  const { location: sentTo } = await toProvider(browser, url);
+  // The portal does not know who signs in.
+  identity.claims = { email: o.email, ...o.claims };
   const shown = await browser.open(identity.callbackOf(sentTo), REDIRECT);
   return { shown, sentTo };
+}
+
+/** Follows the redirects of the gateway, up to the one to the identity provider. */
+async function toProvider(browser: Browser, url: string): Promise<{ location: URL }> {
+  const { headers } = await browser.send(url);
+  const location = new URL(headers.get('location') ?? '', url);
+  if (location.href.startsWith(identity.issuer)) return { location };
+  return toProvider(browser, location.href);
 }
 
 /** Whether the page is the consent page for the shop of this user. */
@@ -123,6 +143,10 @@ describe('a user is an account of the identity provider', () => {
     expect(isConsentPage(await arrive({ email, claims: { sub: 'first' } }), user)).toBe(true);
     const other = await arrive({ email, claims: { sub: 'second' } });
     expect(isOtherAccountPage(other)).toBe(true);
+    for (const door of DOORS) {
+      const again = await arrive({ door, email, claims: { sub: 'second' } });
+      expect([door, isOtherAccountPage(again)]).toEqual([door, true]);
+    }
     expect(other.shown.text).toContain('remove you from the team and add you again');
     expect(await actionsOf(user)).toEqual(['member.added', 'member.account_linked']);
     const { rows } = await gateway.database.pool.query(
@@ -217,11 +241,21 @@ describe('a user is an account of the identity provider', () => {
 });
 
 describe('an ID token', () => {
-  test('that was not signed with a published key is rejected', async () => {
+  /** The doors at which the sign-in ends with an error. */
+  async function rejectedBy(claims: Record<string, unknown>, gatewayUrl?: string) {
     const { email } = await newMember();
+    const rejected: string[] = [];
+    for (const door of DOORS) {
+      const { shown } = await arrive({ door, email, claims, ...(gatewayUrl && { gatewayUrl }) });
+      if (/This sign-in has ended|fresh or stronger sign-in/.test(shown.text)) rejected.push(door);
+    }
+    return rejected;
+  }
+
+  test('that was not signed with a published key is rejected, at every door', async () => {
+    expect(await rejectedBy({})).toEqual([]);
     identity.isForging = true;
-    const { shown } = await arrive({ email });
-    expect([shown.status, shown.text.includes('This sign-in has ended')]).toEqual([400, true]);
+    expect(await rejectedBy({})).toEqual(DOORS);
   });
 
   test.each([
@@ -231,10 +265,8 @@ describe('an ID token', () => {
     ['another issuer', { iss: 'https://elsewhere.example' }],
     ['an expiry in the past', { exp: 1 }],
     ['no subject', { sub: undefined }],
-  ])('with %s is rejected', async (_, claims) => {
-    const { email } = await newMember();
-    const { shown } = await arrive({ email, claims });
-    expect([shown.status, shown.text.includes('This sign-in has ended')]).toEqual([400, true]);
+  ])('with %s is rejected, at every door', async (_, claims) => {
+    expect(await rejectedBy(claims)).toEqual(DOORS);
   });
 
   const now = () => Math.floor(Date.now() / 1_000);
@@ -282,6 +314,6 @@ describe('an ID token', () => {
     const { shown, sentTo } = await arrive({ email: user.email, claims, gatewayUrl: strictUrl });
     expect(sentTo.searchParams.get('acr_values')).toBe('urn:mfa phr');
     expect(isConsentPage({ shown }, user)).toBe(isAccepted);
-    expect(shown.text.includes('fresh or stronger sign-in')).toBe(!isAccepted);
+    expect(await rejectedBy({ acr }, strictUrl)).toEqual(isAccepted ? [] : DOORS);
   });
 });

@@ -115,7 +115,10 @@ export async function handleCallback(
   const state = url.searchParams.get('state') ?? '';
   const sent = await findRedirect(o.records, state);
   // Reject another browser. Otherwise an attacker could send a link that signs the user in as the attacker.
-  if (!sent || o.cookies.knownBrowserOf(req) !== sent.browser) return ended();
+  if (!sent || o.cookies.knownBrowserOf(req) !== sent.browser) {
+    o.logger.warn('sign-in refused: not begun in this browser, or over');
+    return ended();
+  }
   const request = await o.requests.find(sent.uid);
   // Take the record as late as possible, so that the user can retry after earlier failures. Of many concurrent
   // requests, one gets the record.

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { loadConfig } from '../../../services/platform/process/config.ts';
 import { Browser, formOf } from '../../../test/kit/oauth/browser.ts';
 import {
   CLIENT_ID,
@@ -6,6 +7,7 @@ import {
   type SignInStack,
   startSignInStack,
 } from '../../../test/kit/oauth/sign-in-stack.ts';
+import { hourlyShape } from '../../auth/hourly-limits.ts';
 
 describe('the log of a sign-in', () => {
   const lines: string[] = [];
@@ -76,7 +78,7 @@ describe('the log of a sign-in', () => {
     const shown = await page(browser);
     await browser.submit(shown, { csrf: 'x' }, REDIRECT);
     const rejected = 'consent rejected: wrong csrf field or other browser';
-    expect(logged(rejected)).toHaveLength(1);
+    expect(logged(rejected)).toMatchObject([{ source: '127.0.0.1' }]);
     await browser.submit(shown, { consent: 'deny' }, REDIRECT);
     expect(logged('consent denied')).toMatchObject([{ clientId: CLIENT_ID, app: 'claude.ai' }]);
     const other = new Browser();
@@ -103,7 +105,9 @@ describe('the log of a sign-in', () => {
     const person = await stack.newPerson({ shops: 0 });
     await stack.signIn(person);
     const all = lines.join('\n');
-    expect(logged('sign-in refused: no shop is linked to the address')).toHaveLength(1);
+    expect(logged('sign-in refused: no shop is linked to the address')).toMatchObject([
+      { source: '127.0.0.1', requestId: expect.any(String) },
+    ]);
     expect(all).not.toContain(person.email);
   });
 });
@@ -116,13 +120,9 @@ describe('the pages of a sign-in', () => {
   let stack: SignInStack;
 
   beforeAll(async () => {
-    const limits = {
-      CALLBACK_PER_HOUR: SIZE,
-      RESUME_PER_HOUR: SIZE,
-      SIGN_IN_PAGES_PER_HOUR: SIZE,
-      JWKS_PER_HOUR: SIZE,
-    };
-    stack = await startSignInStack({ replicas: 1, ...limits });
+    const limits = Object.keys(hourlyShape).map((name) => [name, String(SIZE)]);
+    const sizes = loadConfig(hourlyShape, Object.fromEntries(limits));
+    stack = await startSignInStack({ replicas: 1, ...sizes });
   });
   afterAll(() => stack.stop());
   beforeEach(() => stack.under.gateway.resetLimits());
@@ -152,6 +152,23 @@ describe('the pages of a sign-in', () => {
     ['POST', '/oauth/sign-in/made-up/allow'],
     ['POST', '/oauth/sign-in/made-up/cancel'],
     ['GET', '/oauth/jwks'],
+    ['POST', '/oauth/register'],
+    ['POST', '/oauth/token'],
+    ['POST', '/oauth/revoke'],
+    ['GET', '/partners/authorize'],
+    ['GET', '/partners/authorize/made-up'],
+    ['GET', '/partners/sign-in/made-up'],
+    ['POST', '/partners/sign-in/made-up/shop'],
+    ['POST', '/partners/sign-in/made-up/allow'],
+    ['GET', '/partners/jwks'],
+    ['POST', '/partners/oauth/token'],
+    ['POST', '/partners/oauth/revoke'],
+    ['GET', '/portal/sign-in'],
+    ['GET', '/portal/callback'],
+    ['POST', '/portal/invitation'],
+    ['POST', '/portal/invitation/accept'],
+    ['GET', '/commerce/shopify/install'],
+    ['GET', '/commerce/shopify/callback'],
   ])('are limited by address before a body is read: %s %s', async (method, path) => {
     for (let count = 0; count < SIZE; count += 1) {
       expect((await request(path, method, '203.0.113.1')).status).not.toBe(429);

@@ -26,3 +26,9 @@ export function withGrantContext<T>(values: GrantContext, work: () => T): T {
 export function grantContext(): GrantContext {
   return storage.getStore() ?? {};
 }
+
+/** Who asks, for the log: every line about a sign-in names the address and the request. */
+export function signInFields(): Pick<GrantContext, 'source' | 'requestId'> {
+  const { source, requestId } = grantContext();
+  return { ...(source !== undefined && { source }), ...(requestId !== undefined && { requestId }) };
+}

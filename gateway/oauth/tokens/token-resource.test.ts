@@ -168,6 +168,8 @@ describe('the life of tokens', () => {
 
   test('a refresh token is valid for 30 days, and each use returns a new one with the same lifetime', async () => {
     const { body } = await stack.tokens(await stack.newPerson());
+    // 256 random bits.
+    expect(body.refresh_token).toMatch(/^[\w-]{43}$/);
     await shorten(29 * DAY_S);
     const used = await refresh(body.refresh_token);
     await shorten(29 * DAY_S);

@@ -133,7 +133,7 @@ export function createInvitationSteps(o: InvitationOptions): InvitationSteps {
         },
       });
       if (result.kind !== 'member') {
-        o.logger.info({ ...from, reason: result.kind }, 'invitation not accepted');
+        o.logger.info({ reason: result.kind }, 'invitation not accepted');
         // The page of the invitation says why, as after a reload; only these two are not in its state.
         if (result.kind !== 'full' && result.kind !== 'otherAccount') {
           return redirect(INVITATION_PATH);

@@ -13,10 +13,12 @@ import { listAudit } from '../../tenancy/audit-list.ts';
 import { removeMember } from '../../tenancy/members.ts';
 
 let stack: SignInStack;
+const lines: string[] = [];
 beforeAll(async () => {
   const bus = createInProcessBus();
+  const logDestination = { write: (line: string): void => void lines.push(line) };
   const mails = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'returns@example.com', bus };
-  stack = await startSignInStack({ replicas: 1, ...mails });
+  stack = await startSignInStack({ replicas: 1, ...mails, LOG_LEVEL: 'info', logDestination });
 });
 afterAll(() => stack.stop());
 
@@ -44,6 +46,13 @@ function sessionClient(secret: string | undefined) {
 }
 
 const sessionOf = (secret: string | undefined) => sessionClient(secret).getSession({});
+
+/** The lines about refused sign-ins since the last call. */
+const refusals = () =>
+  lines
+    .splice(0)
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg.startsWith('sign-in to the portal refused'));
 
 const title = ({ text }: Shown): string => /<h1>(.*?)<\/h1>/.exec(text)?.[1] ?? '';
 
@@ -110,9 +119,13 @@ describe('sign-in to the portal', () => {
     const form = await browser.open(`${stack.baseUrl}/portal/sign-in`, callback);
     const { email, password } = person;
     const { url } = await browser.submit(form, { email, password }, callback);
+    refusals();
     const victim = await new Browser().send(url);
     expect([victim.status, title(victim)]).toEqual([400, 'This sign-in has ended']);
     expect(victim.headers.get('set-cookie')).toBeNull();
+    expect(refusals()).toMatchObject([
+      { source: '127.0.0.1', requestId: victim.headers.get('x-request-id') },
+    ]);
     expect((await browser.send(url)).status).toBe(303);
     expect((await browser.send(url)).status).toBe(400);
   });
@@ -149,8 +162,11 @@ describe('sign-in to the portal', () => {
 
   test('needs a confirmed address', async () => {
     const person = await stack.newPerson({ verified: false });
+    refusals();
     const { ended, secret } = await signIn(person);
     expect([title(ended), secret]).toEqual(['Your address is not confirmed', undefined]);
+    const requestId = ended.headers.get('x-request-id');
+    expect(refusals()).toMatchObject([{ source: '127.0.0.1', requestId }]);
   });
 
   test('lets a person with several shops switch, and remembers the last one', async () => {
@@ -180,6 +196,18 @@ describe('sign-in to the portal', () => {
       `${stack.baseUrl}/portal/callback`,
     );
     expect(asked.text).toContain('name="password"');
+  });
+
+  test.each([
+    ['another site, without a click', 'cross-site', '', true],
+    ['another site, with a click', 'cross-site', '?1', false],
+    ['nowhere: an address that was typed', 'none', '', false],
+  ])('that comes from %s', async (_, site, user, asks) => {
+    const { browser } = await signIn(await stack.newPerson());
+    const headers = { 'sec-fetch-site': site, 'sec-fetch-user': user };
+    const callback = `${stack.baseUrl}/portal/callback`;
+    const shown = await browser.open(`${stack.baseUrl}/portal/sign-in`, callback, { headers });
+    expect(shown.text.includes('name="password"')).toBe(asks);
   });
 
   test('asks again after a sign-out, also on the devices that it signed out', async () => {

@@ -84,7 +84,8 @@ export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
 
     async begin(req, query, { invitation } = {}) {
       const browser = o.cookies.browserOf(req);
-      const mustAsk = query.get('prompt') === 'login' || (await hadSession(o, req));
+      const mustAsk =
+        query.get('prompt') === 'login' || isUnasked(req) || (await hadSession(o, req));
       const prompts = mustAsk ? ['login'] : [];
       const { url, expected } = await o.upstream.begin(undefined, { prompts });
       const { state, ...rest } = expected;
@@ -98,8 +99,10 @@ export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
       const found = await o.records.find('PortalSignIn', state);
       const pending = pendingSignIn.safeParse(found?.content).data;
       // Reject another browser: otherwise an attacker's link would sign the user in as the attacker.
-      if (!pending || o.cookies.knownBrowserOf(req) !== pending.browser)
+      if (!pending || o.cookies.knownBrowserOf(req) !== pending.browser) {
+        o.logger.warn('sign-in to the portal refused: not begun in this browser, or over');
         return signInMessage('ended');
+      }
       // Of many concurrent requests, one gets the record.
       if ((await o.records.take('PortalSignIn', state)) === undefined)
         return signInMessage('ended');
@@ -119,6 +122,16 @@ export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
       return signInMessage(identity.isDenied ? 'denied' : 'ended', again);
     },
   };
+}
+
+/**
+ * Whether another site sent the browser here and the user clicked nothing. The identity provider would sign the user in
+ * without a question, and no session may start without an act of its user.
+ */
+function isUnasked({ headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site'];
+  const isElsewhere = site === 'cross-site' || site === 'same-site';
+  return isElsewhere && headers['sec-fetch-user'] !== '?1';
 }
 
 /**
@@ -174,7 +187,7 @@ async function signIn(
   const shops = (await shopsOfEmail(o.pool, email)).filter(({ shopId }) => linked.includes(shopId));
   const [first] = shops;
   if (!first) {
-    o.logger.info({ ...from }, 'sign-in to the portal refused: the address has no shop');
+    o.logger.info('sign-in to the portal refused: the address has no shop');
     return signInMessage(linkedToOther.length > 0 ? 'otherAccount' : 'noShop');
   }
   const { userId, shopId } = await lastUsedShop(o.sessions, shops, first);

@@ -11,6 +11,7 @@ export type Logger = pino.Logger;
  *
  * @param o.service the part of the process that logs; a field of every line.
  * @param o.level lines of lower levels are not written.
+ * @param o.fields more fields of every line.
  * @param o.pretty whether `pino-pretty` makes the lines readable. Production images do not have it.
  * @param o.destination output for the lines; standard output by default.
  * @throws Error when `pretty` is set and `pino-pretty` is not installed.
@@ -18,6 +19,7 @@ export type Logger = pino.Logger;
 export function createLogger(o: {
   service: string;
   level: string;
+  fields?: () => object;
   pretty?: boolean;
   destination?: DestinationStream;
 }): Logger {
@@ -29,7 +31,7 @@ export function createLogger(o: {
     // Keep errors as redactFields has described them. The serializer of pino would change them again.
     serializers: { err: (described: unknown) => described },
     hooks: { streamWrite: scrubText },
-    mixin: traceFields,
+    mixin: () => ({ ...traceFields(), ...o.fields?.() }),
   };
   return pino(options, o.destination ?? (o.pretty ? prettyOutput() : standardOutput()));
 }
