@@ -11,8 +11,11 @@ describe('events of a platform', () => {
   // POST /commerce/events/{shop_id}: the returns service is a fake.
   let under: TestGateway;
   let received: ReceiveEventRequest[];
+  const lines: string[] = [];
   beforeAll(async () => {
-    under = await startTestGateway({ COMMERCE_EVENTS_PER_HOUR: 50 });
+    const logDestination = { write: (line: string): void => void lines.push(line) };
+    const logs = { LOG_LEVEL: 'info', logDestination } as const;
+    under = await startTestGateway({ COMMERCE_EVENTS_PER_HOUR: 50, ...logs });
   });
   afterAll(() => under.stop());
   beforeEach(async () => {
@@ -86,6 +89,8 @@ describe('events of a platform', () => {
       expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
       expect(answers[0]?.status).toBe(401);
       expect(JSON.parse(answers[0]?.text ?? '')).toEqual(refusal());
+      const isLogged = (line: string) => line.includes('"refused":"wrong signature"');
+      await until(() => lines.filter(isLogged).length === answers.length);
     });
 
     test('is 400 with the message of the service', async () => {

@@ -12,6 +12,7 @@ import {
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { Browser, type Shown } from '../../test/kit/oauth/browser.ts';
 import { actor } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
 
 let installs: InstallBench;
 beforeAll(async () => {
@@ -190,12 +191,15 @@ describe('shopify install', () => {
 });
 
 describe('shopify webhooks', () => {
+  const lines: string[] = [];
   let under: TestGateway;
   let store: TestStore;
   beforeAll(async () => {
     under = await startTestGateway({
       RETURNS_TARGET: installs.bench.target,
       FAILED_CREDENTIALS_PER_MINUTE: 3,
+      LOG_LEVEL: 'info',
+      logDestination: { write: (line: string): void => void lines.push(line) },
     });
   });
   afterAll(() => under?.stop());
@@ -261,6 +265,8 @@ describe('shopify webhooks', () => {
       const statuses = [];
       for (let at = 0; at < 5; at += 1) statuses.push((await post(wrong)).status);
       expect(statuses).toEqual([401, 401, 401, 429, 429]);
+      const isLogged = (line: string) => line.includes('"refused":"wrong signature"');
+      await until(() => lines.filter(isLogged).length >= 3);
       expect((await post(uninstalled())).status).toBe(429);
       expect(await isInstalled()).toBe(true);
     });

@@ -114,7 +114,7 @@ async function forward(
   body: Uint8Array,
 ): Promise<HttpResponse> {
   const shopId = parseId(shop);
-  if (shopId === undefined) return unverified();
+  if (shopId === undefined) return unverified(exchange);
   const header = (name: string) => String(req.headers[name] ?? '');
   const { result } = await commerce.receiveEvent({
     shopId,
@@ -125,7 +125,7 @@ async function forward(
     webhookSignature: header('webhook-signature'),
   });
   if (result.case === 'invalid') return refusal(400, result.value.message);
-  if (result.case !== 'accepted') return unverified();
+  if (result.case !== 'accepted') return unverified(exchange);
   exchange.shopId = shopId;
   return { status: 204, headers: NO_STORE };
 }
@@ -133,7 +133,8 @@ async function forward(
 const NO_STORE = { 'Cache-Control': 'no-store' };
 
 /** The same for every reason, so that nobody learns which shops are connected. */
-function unverified(): HttpResponse {
+function unverified(exchange: Exchange): HttpResponse {
+  exchange.rejection = { reason: 'wrong signature' };
   return refusal(401, 'The signature is not valid for this shop, or its time is not now.');
 }
 

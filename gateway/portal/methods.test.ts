@@ -80,8 +80,10 @@ const shortName = (method: DescMethod): string => `${method.parent.name}/${metho
 let under: TestGateway;
 const people = new Map<Role, PortalPerson>();
 
+const lines: string[] = [];
 beforeAll(async () => {
-  under = await startTestGateway();
+  const logDestination = { write: (line: string): void => void lines.push(line) };
+  under = await startTestGateway({ LOG_LEVEL: 'info', logDestination });
 });
 afterAll(() => under.stop());
 
@@ -130,6 +132,17 @@ describe('every method of the portal', () => {
       .filter(({ method }) => method.input.field.idempotencyKey === undefined)
       .map(({ method }) => shortName(method));
     expect(keyless.toSorted()).toEqual(Object.keys(KEYLESS).toSorted());
+  });
+
+  test('that the role may not call has a line in the log, with who and from where', async () => {
+    lines.splice(0);
+    await call('analyst', 'TeamService/RemoveMember');
+    const [line] = lines.map((text) => JSON.parse(text)).filter(({ refused }) => refused);
+    expect(line).toMatchObject({
+      ...{ msg: 'portal call refused', refused: 'permission missing', role: 'analyst' },
+      ...{ actorId: String(people.get('analyst')?.userId), source: '127.0.0.1' },
+      requestId: expect.any(String),
+    });
   });
 
   test('is refused to everybody when it has no entry', () => {

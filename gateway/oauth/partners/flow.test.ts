@@ -25,10 +25,12 @@ let bench: PartnerBench;
 let app: TestApp;
 let owner: Person;
 let ownersShop: bigint;
+const lines: string[] = [];
 beforeAll(async () => {
   const bus = createInProcessBus();
   const mails = { SMTP_URL: 'smtp://127.0.0.1:1', MAIL_FROM: 'returns@example.com', bus };
-  bench = await startPartnerBench(mails);
+  const logDestination = { write: (line: string): void => void lines.push(line) };
+  bench = await startPartnerBench({ ...mails, LOG_LEVEL: 'info', logDestination });
   app = await bench.newApp({ website: 'https://parcels.example.com/' });
   owner = await bench.stack.newPerson();
   [ownersShop = 0n] = owner.shopIds;
@@ -211,6 +213,13 @@ describe('the consent of a member', () => {
     const browser = new Browser();
     const shown = await bench.visit(app, person, { browser });
     expect([shown.status, shown.text]).toEqual([403, expect.stringContaining('Grace (Owner)')]);
+    const refused = lines
+      .map((line) => JSON.parse(line))
+      .findLast(({ msg }) => / refused/.test(msg));
+    expect(refused).toMatchObject({
+      msg: 'sign-in for an app refused: permission missing',
+      ...{ clientId: app.clientId, source: '127.0.0.1', requestId: expect.any(String) },
+    });
     const back = await browser.submit(shown, {}, APP_REDIRECT);
     expect(redirectedWith(back)).toMatchObject({
       error: 'access_denied',
