@@ -32,7 +32,7 @@ async function begin(path: string, address: string): Promise<Socket> {
 const from = (address: string) =>
   fetch(`${stack.baseUrl}${METADATA}`, { headers: { 'x-forwarded-for': address } });
 
-describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
+describe.each(['/oauth/token', '/oauth/register', '/partners/oauth/token', '/portal/invitation'])(
   'bodies that do not arrive, at %s',
   (path) => {
     test('occupy only the slots of their address, and at most for the time limit of headers', async () => {

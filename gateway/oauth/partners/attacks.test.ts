@@ -150,14 +150,14 @@ describe('a refresh token', () => {
   });
 
   test('works for 30 days, and a grant for 90, with all its tokens', async () => {
-    const after = (days: number) =>
+    const pass = (days: number) =>
       pool().query("update partner_tickets set expires_at = expires_at - $1 * interval '1 day'", [
         days,
       ]);
     const first = await bench.tokens(app, owner);
-    await after(29);
+    await pass(29);
     const second = await refresh(first.refresh_token);
-    await after(30);
+    await pass(30);
     await expect(refresh(second.refresh_token)).rejects.toMatchObject(INVALID_GRANT);
     const last = await bench.tokens(app, owner);
     const { rows } = await pool().query(
