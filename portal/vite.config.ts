@@ -44,6 +44,22 @@ const shortDescriptors: Plugin = {
   },
 };
 
+/** Lists the packages inside the page, as places in the lock, for the bill of materials (deploy/sbom.ts). */
+const bundledPackages: Plugin = {
+  name: 'bundled-packages',
+  apply: 'build',
+  generateBundle(_options, bundle) {
+    const modules = Object.values(bundle).flatMap((file) =>
+      'moduleIds' in file ? file.moduleIds : [],
+    );
+    const places = modules.flatMap(
+      (id) => /^.*(node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(id)?.[1] ?? [],
+    );
+    const source = JSON.stringify([...new Set(places)].toSorted());
+    this.emitFile({ type: 'asset', fileName: '.vite/packages.json', source });
+  },
+};
+
 const CALLED: ReadonlySet<string> = new Set(
   PORTAL_METHODS.map(({ method }) => `${method.parent.typeName}/${method.name}`),
 );
@@ -124,7 +140,7 @@ export default defineConfig({
   html: { cspNonce: NONCE_PLACEHOLDER },
   clearScreen: false,
   logLevel: 'warn',
-  plugins: [shortDescriptors],
+  plugins: [shortDescriptors, bundledPackages],
   build: {
     target: 'es2022',
     manifest: true,

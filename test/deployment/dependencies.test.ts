@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { wholeImage } from '../../deploy/sbom.ts';
 import { CHANGELOG, GUIDES } from '../../gateway/docs/paths.ts';
 import { SERVICE_NAMES, SERVICES } from '../../services/platform/services.ts';
 import {
@@ -48,6 +49,40 @@ describe('the image', () => {
     const missing = imports.filter(({ isFile, target }) => isFile && !present.has(target));
     expect(missing).toEqual([]);
   });
+});
+
+test('the bill of materials has what the image has besides packages of npm: those in the page, Node, and Debian', () => {
+  const express = { purl: 'pkg:npm/express@5.3.0' };
+  const lock = readFileSync('package-lock.json', 'utf8');
+  const locked = (name: string): string =>
+    JSON.parse(lock).packages[`node_modules/${name}`].version;
+  const parts = {
+    lock,
+    bundled: ['node_modules/express', 'node_modules/@mantine/core'],
+    node: '24.1.0',
+    osRelease: 'NAME="Debian GNU/Linux"\nVERSION_ID="12"\n',
+    status: [
+      'Package: libc6\nStatus: install ok installed\nArchitecture: amd64\nSource: glibc\nVersion: 2.36-9+deb12u10',
+      'Package: gone\nStatus: deinstall ok config-files\nArchitecture: amd64\nVersion: 1\n',
+    ].join('\n\n'),
+  };
+  const { components } = wholeImage({ components: [express] }, parts);
+  expect(components.map((one) => Reflect.get(one, 'purl'))).toEqual([
+    express.purl,
+    `pkg:npm/swagger-ui-dist@${locked('swagger-ui-dist')}`,
+    `pkg:npm/%40mantine/core@${locked('@mantine/core')}`,
+    'pkg:generic/node@24.1.0',
+    'pkg:deb/debian/libc6@2.36-9%2Bdeb12u10?arch=amd64&distro=debian-12&upstream=glibc',
+    undefined,
+  ]);
+  expect(components.at(-1)).toEqual({ type: 'operating-system', name: 'debian', version: '12' });
+  expect(() => wholeImage({ components: [] }, { ...parts, bundled: ['node_modules/x'] })).toThrow(
+    'the lock has no node_modules/x',
+  );
+  // Each file of a package that the Dockerfile copies belongs to one that the bill knows.
+  const dockerfile = readFileSync('deploy/Dockerfile', 'utf8');
+  const copied = [...dockerfile.matchAll(/\/app\/node_modules\/((?:@[^/]+\/)?[^/\s]+)\//g)];
+  expect(new Set(copied.map(([, name]) => name))).toEqual(new Set(['swagger-ui-dist']));
 });
 
 describe('the image for development', () => {
