@@ -82,7 +82,7 @@ export const gatewayShape = {
   MAX_CONNECTIONS: wholeNumber(10, 1_000_000)
     .default(HTTP_LIMITS.maxConnections)
     .describe(
-      'Maximum open connections; above it the connection that has been waiting longest for its client is closed',
+      'Maximum open connections; further ones are closed. Those of strangers are for the edge to bound',
     ),
   SHUTDOWN_IDLE_MS: milliseconds(0, 15_000)
     .default(HTTP_LIMITS.idleAtStopMs)

@@ -18,7 +18,6 @@ import { docsRouter } from './docs/router.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { measuredBudgets } from './http/body-budget.ts';
 import { boundSignIn, signInPathName } from './http/bound-sign-in.ts';
-import { connectionMetrics } from './http/connections.ts';
 import { apiTarget, type Exchange, hostsOf, newExchange } from './http/exchange.ts';
 import { addLink } from './http/help-headers.ts';
 import { createInFlight } from './http/in-flight.ts';
@@ -26,7 +25,7 @@ import { createInstrumentation } from './http/instrument.ts';
 import { type ProbePort, startProbePort } from './http/probe-port.ts';
 import { createReadiness, livez, type Phase, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
-import { HTTP_LIMITS, type RunningHttpServer, startHttpServer } from './http/server.ts';
+import { connectionMetrics, type RunningHttpServer, startHttpServer } from './http/server.ts';
 import { shedEarly } from './http/shed-early.ts';
 import { addMcpHint } from './mcp/http/address-hint.ts';
 import { createMcp } from './mcp/router.ts';
@@ -174,8 +173,6 @@ function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Phase) {
     telemetry,
     publicUrl: issuer,
     docs: o.DOCS_ENABLED,
-    // Time limit for the small body of a sign-in or of a call of the portal.
-    smallBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
     audit: workers.audit,
     inFlight: createInFlight({ size: o.MAX_REQUESTS_IN_FLIGHT, logger, telemetry }),
     services: backend.services,
@@ -292,7 +289,7 @@ function createApp(deps: AppDependencies, calendar: () => Date): Express {
     withGrantContext({ source, requestId }, next);
   });
   // Before the portal, `oauth` and `shopifyInstall`, whose sign-ins it bounds together.
-  app.use(boundSignIn(deps.inFlight, exchangeOf, deps.smallBodyMs));
+  app.use(boundSignIn(deps.inFlight, exchangeOf));
   // Before `oauth`, which parses bodies: the handlers of the portal read their bodies themselves.
   app.use(portalRouter(deps.portal, exchangeOf, calendar));
   app.use(deps.oauth);

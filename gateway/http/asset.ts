@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
-import { LARGE, sendLarge } from './large-response.ts';
-import type { MinimumRate } from './minimum-rate.ts';
 
 /**
  * A file or page that never changes, with its compressed forms. It is in memory, so that slow clients do not keep file
@@ -48,12 +46,8 @@ export function sharedAsset(
   };
 }
 
-/**
- * Sends the content in the best encoding that the client accepts, or 304 if the client has it.
- *
- * @param rate minimum rate at which the client must read a large content; see `sendLarge`. Only tests set it.
- */
-export function sendAsset(req: Request, res: Response, asset: Asset, rate?: MinimumRate): void {
+/** Sends the content in the best encoding that the client accepts, or 304 if the client has it. */
+export function sendAsset(req: Request, res: Response, asset: Asset): void {
   res.setHeader('ETag', asset.etag).setHeader('Vary', 'Accept-Encoding');
   if (req.fresh) return void res.status(304).end();
   const accepted = String(req.headers['accept-encoding'] ?? '').replaceAll(' ', '');
@@ -63,6 +57,5 @@ export function sendAsset(req: Request, res: Response, asset: Asset, rate?: Mini
   if (encoding) res.setHeader('Content-Encoding', encoding);
   const bytes = encoding ? asset[encoding] : asset.plain;
   res.setHeader('Content-Type', asset.type).setHeader('Content-Length', bytes.length);
-  if (bytes.length > LARGE && req.method !== 'HEAD') void sendLarge(res, bytes, { rate });
-  else res.end(bytes);
+  res.end(bytes);
 }

@@ -1,12 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
-import { HttpError, loadRetryAfterS } from '../errors.ts';
-import { bodyArrived, closeUnlessReceived } from './body-arrived.ts';
-import { ClientGone } from './client-gone.ts';
+import { loadRetryAfterS } from '../errors.ts';
 import { createConcurrentShare } from './concurrent-share.ts';
 import type { Exchange } from './exchange.ts';
-import type { InFlight, Slot } from './in-flight.ts';
-import { announcesBody, sendContinue } from './receive-body.ts';
+import type { InFlight } from './in-flight.ts';
+import { sendContinue } from './receive-body.ts';
 import { send } from './respond.ts';
 
 /**
@@ -48,20 +46,13 @@ export function signInPathName(path: string): string | undefined {
 /** Maximum share of the slots for one IP address. */
 const ADDRESS_PART = 1 / 4;
 
-/** The slots of the requests that have one, for {@link receiveForm}. */
-const slots = new WeakMap<IncomingMessage, Slot>();
-
 /**
  * Bounds the in-flight requests of the sign-in, in total and for each IP address. Above the bound a request gets an
- * OAuth error (RFC 6749, 4.1.2.1). A request occupies its slot while this process works for it, but not while it waits
- * for the client.
- *
- * @param bodyMs time limit for a body, which is always small. After it, the connection is closed.
+ * OAuth error (RFC 6749, 4.1.2.1). A body that arrives slowly occupies its slot: it is small, so the edge waits for it.
  */
 export function boundSignIn(
   inFlight: InFlight,
   exchangeOf: (res: ServerResponse) => Exchange | undefined,
-  bodyMs: number,
 ): RequestHandler {
   const maxOfAddress = Math.max(1, Math.floor(inFlight.sizeOf('signIn') * ADDRESS_PART));
   const count = createConcurrentShare(maxOfAddress);
@@ -75,31 +66,27 @@ export function boundSignIn(
     const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
     if (!slot) return reject(req, res, 503);
     if (res.closed) return slot.release();
-    slots.set(req, slot);
-    // A rejected request is open for seconds after its response, while the rest of its body is discarded.
-    beforeHeaders(res, () => slot.release());
     res.once('close', () => slot.release());
-    if (announcesBody(req)) closeUnlessReceived(req, res, bodyMs);
     next();
   };
 }
 
 /**
- * Waits for the body of a sign-in request, without a slot. Sends `100 Continue` if the client waits for it. In each
- * route it is directly before the handler that reads the body, so that earlier handlers can reject the request before
- * the client sends its body.
+ * Waits for the body of a sign-in request, which Node keeps for the handler that reads it. Sends `100 Continue` if the
+ * client waits for it. In each route it is directly before that handler, so that earlier ones can reject the request
+ * before the client sends its body.
  */
-export const receiveForm: RequestHandler = async (req, res, next) => {
+export const receiveForm: RequestHandler = (req, res, next) => {
   sendContinue(req, res);
-  const slot = slots.get(req);
-  try {
-    await slot?.during(() => bodyArrived(req));
-  } catch (error) {
-    if (error instanceof ClientGone) return;
-    if (!(error instanceof HttpError)) throw error;
-    return reject(req, res, 503);
-  }
-  next();
+  const check = (): void => {
+    // A body that fills Node's buffer is too large for a form.
+    const hasArrived = req.complete || req.readableLength >= req.readableHighWaterMark;
+    if (!hasArrived && !req.destroyed) return;
+    req.off('readable', check).off('close', check);
+    if (!req.destroyed) next();
+  };
+  req.on('readable', check).on('close', check);
+  check();
 };
 
 const MESSAGES = {
@@ -122,14 +109,4 @@ function reject(
       json: { error, error_description: message, message, errors: {} },
     },
   });
-}
-
-/** Calls `act` before the headers of the response are sent, so before the client can delay anything. */
-function beforeHeaders(res: ServerResponse, act: () => void): void {
-  const writeHead = res.writeHead.bind(res) as (...args: unknown[]) => ServerResponse;
-  const wrapped = (...args: unknown[]): ServerResponse => {
-    act();
-    return writeHead(...args);
-  };
-  res.writeHead = wrapped as typeof res.writeHead;
 }

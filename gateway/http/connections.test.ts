@@ -7,22 +7,15 @@ import {
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import {
-  beforeStop,
-  type Client,
-  closeAll,
-  HEAD,
-  serve,
-} from '../../test/kit/gateway/http-bench.ts';
+import { beforeStop, closeAll, HEAD, serve } from '../../test/kit/gateway/http-bench.ts';
 import { until } from '../../test/kit/until.ts';
 import { HttpError } from '../errors.ts';
-import type { EndReason } from './connections.ts';
 import { sendLarge } from './large-response.ts';
 import { readBody } from './receive-body.ts';
+import type { EndReason } from './server.ts';
 import { startHttpServer } from './server.ts';
 
 afterEach(closeAll);
@@ -55,102 +48,20 @@ describe('a connection whose client keeps its side open', () => {
     await until(() => one.isOver() && open() === 0);
     expect(one.received()).toMatch(/ok.*HTTP\/1.1 400 /s);
   });
-
-  test('is closed after a response, if the body does not arrive', async () => {
-    const { client, open, ended } = await serve(ok);
-    const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
-    await until(() => one.isOver() && open() === 0);
-    expect(one.received()).toMatch(/^HTTP\/1.1 200 /);
-    expect(ended).toEqual(['body not sent']);
-  });
-
-  test('stays open after a response, if the body arrives later', async () => {
-    const { client } = await serve(ok, { rejectedMs: 60_000 });
-    const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
-    await until(() => one.received().includes('ok'));
-    one.socket.write(`12345GET / HTTP/1.1\r\n${HEAD}\r\n`);
-    await until(() => one.received().match(/ok/g)?.length === 2);
-  });
-
-  test('is closed after a response that the client does not read', async () => {
-    const { client, open, ended } = await serve((_req, res) => res.end(Buffer.alloc(2 ** 26)), {
-      responseMs: 100,
-    });
-    await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`, false);
-    await until(() => ended.length === 1 && open() === 0);
-    expect(ended).toEqual(['answer not read']);
-  });
 });
 
-describe('a full server', () => {
-  test('replaces a connection that waits for its client', async () => {
-    const { client, ended, open } = await serve(ok, { maxConnections: 2, rejectedMs: 60_000 });
-    const oldest = await client(HALF_A_HEAD);
-    await until(() => open() === 1);
-    const slowBody = await client(`POST /slow HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`);
-    await until(() => open() === 2);
-    const third = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
-    await until(() => third.received().includes('ok'));
-    expect(oldest.isOver()).toBe(true);
-    expect(slowBody.isOver()).toBe(false);
-    expect(ended).toEqual(['too many connections']);
+test('a full server closes the new connection, and says so in its metrics', async () => {
+  const pending: ServerResponse[] = [];
+  const { client, ended } = await serve((_req, res) => void pending.push(res), {
+    maxConnections: 1,
   });
-
-  test('keeps connections with a complete request, and closes the new connection', async () => {
-    const pending: ServerResponse[] = [];
-    const { client } = await serve((_req, res) => void pending.push(res), { maxConnections: 1 });
-    const first = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
-    await until(() => pending.length === 1);
-    const second = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
-    await until(() => second.isOver());
-    pending[0]?.end('ok');
-    await until(() => first.received().includes('ok'));
-  });
-
-  describe('with clients that do not read their responses', () => {
-    /** A server with two connections, whose responses are larger than the buffers of the kernel. */
-    async function unread(unreadMs: number) {
-      const sockets = new Map<string | undefined, Socket>();
-      const large: RequestListener = (req, res) => {
-        sockets.set(req.url, req.socket);
-        res.end(Buffer.alloc(req.url === '/ok' ? 2 : 2 ** 26, 'o'));
-      };
-      const limits = { maxConnections: 2, unreadMs, checkMs: 20, responseMs: 60_000 };
-      const { client, ended } = await serve(large, limits);
-      for (const path of ['/first', '/second']) {
-        await client(`GET ${path} HTTP/1.1\r\n${HEAD}\r\n`, false);
-        await until(() => (sockets.get(path)?.writableLength ?? 0) > 0);
-        await sleep(100);
-      }
-      return { client, ended, isOpen: (path: string) => sockets.get(path)?.destroyed === false };
-    }
-
-    test('replaces the connection whose response is unread for longest', async () => {
-      const { client, ended, isOpen } = await unread(50);
-      expect(ended).toEqual([]);
-      const third = await client(`GET /ok HTTP/1.1\r\n${HEAD}\r\n`);
-      await until(() => third.received().endsWith('oo'));
-      expect([isOpen('/first'), isOpen('/second')]).toEqual([false, true]);
-      expect(ended).toEqual(['too many connections']);
-    });
-
-    test('keeps connections whose responses are not unread for that long', async () => {
-      const { client, isOpen } = await unread(60_000);
-      const third = await client();
-      await until(() => third.isOver());
-      expect([isOpen('/first'), isOpen('/second')]).toEqual([true, true]);
-    });
-  });
-
-  test('serves other clients during thousands of incomplete requests', async () => {
-    const { client, open } = await serve(ok, { maxConnections: 200 });
-    const half: Promise<Client>[] = [];
-    for (let nth = 0; nth < 2_000; nth += 1) half.push(client(HALF_A_HEAD));
-    const valid = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
-    await until(() => valid.received().includes('ok'));
-    await Promise.all(half);
-    expect(open()).toBeLessThanOrEqual(200);
-  });
+  const first = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+  await until(() => pending.length === 1);
+  const second = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
+  await until(() => second.isOver());
+  expect(ended).toEqual(['too many connections']);
+  pending[0]?.end('ok');
+  await until(() => first.received().includes('ok'));
 });
 
 /** A client with one connection, which it reuses. */
@@ -207,98 +118,19 @@ describe('a client with an idle connection, when the server ends its connections
   });
 });
 
-describe('a stopping server', () => {
-  test.each([
-    ['headers', HALF_A_HEAD],
-    ['a body', `POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`],
-  ])('does not wait for the time limit of %s', async (_, bytes) => {
-    const waits: RequestListener = (req, res) => void req.resume().on('end', () => res.end('ok'));
-    const { client, server, open, ended } = await serve(waits, { idleAtStopMs: 0 });
-    await client(bytes);
-    await until(() => open() === 1);
-    await server.stop();
-    // Connections that are closed at the end of the drain, after 20 s, have no reason.
-    expect(ended).toEqual(['stopping']);
+test('a client that sends several requests at once gets the responses in order', async () => {
+  const { client } = await serve((req, res) => {
+    const nth = Number(req.headers.nth);
+    setTimeout(() => res.end(`ok ${nth};`), 10 - nth);
   });
-});
-
-describe('a client that sends several requests at once', () => {
-  const GET = `GET / HTTP/1.1\r\n${HEAD}\r\n`;
-
-  test('gets the responses in order, and each request is handled after the previous response', async () => {
-    const began: number[] = [];
-    const concurrent: number[] = [];
-    let inProgress = 0;
-    const { client } = await serve((req, res) => {
-      const nth = Number(req.headers.nth);
-      began.push(nth);
-      inProgress += 1;
-      concurrent.push(inProgress);
-      res.once('finish', () => {
-        inProgress -= 1;
-      });
-      setTimeout(() => res.end(`ok ${nth};`), 10 - nth);
-    });
-    const nths = Array.from({ length: 10 }, (_, nth) => nth);
-    const requestOf = (nth: number) => GET.replace(HEAD, `${HEAD}nth: ${nth}\r\n`);
-    const one = await client(nths.map(requestOf).join(''));
-    await until(() => one.received().includes('ok 9;'));
-    expect([began, Math.max(...concurrent)]).toEqual([nths, 1]);
-    expect([...one.received().matchAll(/ok (\d);/g)].map(([, nth]) => Number(nth))).toEqual(nths);
-    // The connection is still usable.
-    one.socket.write(requestOf(0));
-    await until(() => one.received().match(/ok 0;/g)?.length === 2);
-  });
-
-  test('is disconnected if there are too many, and only the first is handled', async () => {
-    const handled: ServerResponse[] = [];
-    const { client, open, ended } = await serve((_req, res) => void handled.push(res));
-    const one = await client(GET.repeat(1_400));
-    await until(() => one.isOver() && open() === 0);
-    expect(ended).toEqual(['too many requests']);
-    expect(handled).toHaveLength(1);
-    await until(() => handled[0]?.closed);
-  });
-
-  test('is disconnected if 256 other connections have several requests; those with one are not', async () => {
-    const pending: ServerResponse[] = [];
-    const { client, open, ended } = await serve((_req, res) => void pending.push(res));
-    for (let nth = 0; nth < 256; nth += 1) await client(GET.repeat(2));
-    await until(() => pending.length === 256);
-    await client(GET);
-    await until(() => pending.length === 257);
-    const last = await client(GET.repeat(2));
-    await until(() => last.isOver() && open() === 257);
-    expect(ended).toEqual(['too many requests']);
-    // A connection that has got its responses makes way.
-    pending[0]?.end('ok');
-    await until(() => pending.length === 259);
-    await client(GET.repeat(2));
-    await until(() => pending.length === 260);
-    expect([open(), ended]).toEqual([258, ['too many requests']]);
-  });
-
-  test('that disconnects: the requests that wait are not handled', async () => {
-    const handled: ServerResponse[] = [];
-    const { client, open } = await serve((_req, res) => void handled.push(res));
-    const one = await client(GET.repeat(3));
-    await until(() => handled.length === 1);
-    one.socket.destroy();
-    await until(() => handled[0]?.closed && open() === 0);
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(handled).toHaveLength(1);
-  });
-
-  test('gets no response after one with `Connection: close`, and those requests are not handled', async () => {
-    let handled = 0;
-    const { client, open } = await serve((_req, res) => {
-      handled += 1;
-      res.setHeader('Connection', 'close').end('ok');
-    });
-    const one = await client(GET.repeat(3));
-    await until(() => one.isOver() && open() === 0);
-    expect([handled, one.received().match(/ok/g)]).toEqual([1, ['ok']]);
-  });
+  const nths = Array.from({ length: 10 }, (_, nth) => nth);
+  const requestOf = (nth: number) => `GET / HTTP/1.1\r\n${HEAD}nth: ${nth}\r\n\r\n`;
+  const one = await client(nths.map(requestOf).join(''));
+  await until(() => one.received().includes('ok 9;'));
+  expect([...one.received().matchAll(/ok (\d);/g)].map(([, nth]) => Number(nth))).toEqual(nths);
+  // The connection is still usable.
+  one.socket.write(requestOf(0));
+  await until(() => one.received().match(/ok 0;/g)?.length === 2);
 });
 
 describe('large messages', () => {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
-import { type MinimumRate, watchRate } from '../http/minimum-rate.ts';
+import type { BodyBudget, ReservedBytes } from './body-budget.ts';
+import { type MinimumRate, watchRate } from './minimum-rate.ts';
 
 /** The client did not read the response in time, and its connection was closed. */
 export class ResponseNotRead extends Error {
@@ -31,19 +31,19 @@ export function reserveResponse(
   return reserved;
 }
 
-/** Contents with more characters or bytes than this are large. They are sent in pieces of {@link PIECE}. */
+/** Texts with more characters than this are large. They are sent in pieces of {@link PIECE}. */
 export const LARGE = 1024 * 1024;
 const PIECE = 64 * 1024;
 
 /**
- * Sends a large content piece by piece. Releases the memory of each piece that the client has read. Closes the connection
+ * Sends a large text piece by piece. Releases the memory of each piece that the client has read. Closes the connection
  * of a client that reads more slowly than the minimum rate.
  *
  * @param o.reserved the memory of the response. It shrinks as the client reads.
  */
 export async function sendLarge(
   res: ServerResponse,
-  content: string | Buffer,
+  content: string,
   {
     reserved,
     rate,
@@ -65,17 +65,13 @@ export async function sendLarge(
   if (!res.destroyed) res.end();
 }
 
-/** Divides the content. A piece of a text is encoded and ends between two characters; a piece of a Buffer is no copy. */
-function piecesOf(content: string | Buffer): Buffer[] {
+/** Divides the text. A piece ends between two characters. */
+function piecesOf(content: string): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0; at < content.length; ) {
-    let end = at + PIECE;
-    if (typeof content === 'string') {
-      if (isHighSurrogate(content.charCodeAt(end - 1))) end += 1;
-      pieces.push(Buffer.from(content.slice(at, end)));
-    } else {
-      pieces.push(content.subarray(at, end));
-    }
+    const isPair = isHighSurrogate(content.charCodeAt(at + PIECE - 1));
+    const end = at + PIECE + (isPair ? 1 : 0);
+    pieces.push(Buffer.from(content.slice(at, end)));
     at = end;
   }
   return pieces;

@@ -1,15 +1,40 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { Meter } from '@opentelemetry/api';
 import { within } from '../../services/platform/process/within.ts';
-import {
-  type ConnectionCounts,
-  type Connections,
-  createConnections,
-  type EndReason,
-} from './connections.ts';
+import { ResponseNotRead } from './large-response.ts';
+
+/** Why the server closed a connection; a label of the metrics. */
+export type EndReason =
+  | 'too many connections'
+  | 'request too slow'
+  | 'not a request'
+  | 'answer not read';
+
+/** Receives events about connections, for metrics. */
+export interface ConnectionCounts {
+  opened(): void;
+  closed(): void;
+  ended(reason: EndReason): void;
+}
+
+/** Metrics for the connections of all listeners of the process. */
+export function connectionMetrics(meter: Meter): ConnectionCounts {
+  const open = meter.createUpDownCounter('http.server.connections', {
+    description: 'Open connections',
+  });
+  const ended = meter.createCounter('http.server.connections.ended', {
+    description: 'Connections that the server ended, by reason',
+  });
+  return {
+    opened: () => open.add(1),
+    closed: () => open.add(-1),
+    ended: (reason) => ended.add(1, { reason }),
+  };
+}
 
 export interface RunningHttpServer {
   readonly port: number;
@@ -30,13 +55,6 @@ export interface HttpLimits {
   readonly headersMs: number;
   /** Time limit for the client to send a whole request. It is enough for the largest body over a slow network. */
   readonly requestMs: number;
-  /** Time limit for the client to read a response. It is enough for the largest response over a slow network. */
-  readonly responseMs: number;
-  /**
-   * When all connections are in use, a new one may replace a connection whose client has not read a response for this
-   * time.
-   */
-  readonly unreadMs: number;
   /** Time limit for a client to read an error response and close the connection. */
   readonly rejectedMs: number;
   /**
@@ -53,8 +71,6 @@ export const HTTP_LIMITS: HttpLimits = {
   maxConnections: 4_000,
   headersMs: 15_000,
   requestMs: 120_000,
-  responseMs: 120_000,
-  unreadMs: 2_000,
   rejectedMs: 3_000,
   idleAtStopMs: 5_000,
   checkMs: 1_000,
@@ -68,9 +84,6 @@ const MAX_HEADER_BYTES = 16 * 1024;
  * Milliseconds.
  */
 const DRAIN_MS = 20_000;
-/** How long a stopping server waits for incomplete headers and for incomplete bodies. Milliseconds. */
-const DRAIN_HEADERS_MS = 1_000;
-const DRAIN_BODIES_MS = 5_000;
 const CLOSE_CHECK_MS = 50;
 
 interface HttpServerOptions {
@@ -84,17 +97,23 @@ interface HttpServerOptions {
 
 const UNCOUNTED: ConnectionCounts = { opened: () => {}, closed: () => {}, ended: () => {} };
 
-/** Starts an HTTP/1.1 server. Every wait for a client has a time limit. */
+/**
+ * Starts an HTTP/1.1 server. Every wait for a client has a time limit. Addresses that hold many connections, half
+ * requests or pipelines are the edge's to refuse (docs/edge.md).
+ */
 export async function startHttpServer(
   listener: RequestListener,
   o: HttpServerOptions,
 ): Promise<RunningHttpServer> {
   const limits = { ...HTTP_LIMITS, ...o.limits };
-  const { maxConnections: max, rejectedMs: unreadBodyMs, responseMs, unreadMs } = limits;
   const counts = o.counts ?? UNCOUNTED;
-  const connections = createConnections({ max, responseMs, unreadMs, unreadBodyMs }, counts);
+  const responses = openResponses();
   const serve: RequestListener = (req, res) => {
-    connections.serve(req, res, () => listener(req, res));
+    responses.add(res);
+    res.once('close', () => {
+      if (res.errored instanceof ResponseNotRead) counts.ended('answer not read');
+    });
+    listener(req, res);
   };
   const server = createServer(
     {
@@ -108,22 +127,26 @@ export async function startHttpServer(
     },
     serve,
   );
-  server.on('connection', (socket) => connections.admit(socket));
+  server.maxConnections = limits.maxConnections;
+  server.on('drop', () => counts.ended('too many connections'));
+  server.on('connection', (socket) => {
+    counts.opened();
+    socket.once('close', counts.closed);
+  });
   // Without these listeners, Node sends `100 Continue` immediately. With them, the handler that reads the body sends it
   // after its checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
-  handleClientErrors(server, connections, (socket, error) => {
+  handleClientErrors(server, responses, (socket, error) => {
     counts.ended(error.reason);
     rejectConnection(socket, { ...error, lingerMs: limits.rejectedMs });
   });
   server.listen(o.port, o.host);
   await once(server, 'listening');
-  const check = setInterval(() => connections.endSlowReaders(performance.now()), limits.checkMs);
   const address = server.address();
   let endingSince: number | undefined;
   const endConnections = (): number => {
-    connections.endAfterResponses();
+    responses.endConnections();
     endingSince ??= performance.now();
     return endingSince;
   };
@@ -133,8 +156,34 @@ export async function startHttpServer(
     endConnections: () => void endConnections(),
     stop() {
       const idleUntil = endConnections() + limits.idleAtStopMs;
-      stopped ??= close(server, connections, idleUntil).finally(() => clearInterval(check));
+      stopped ??= close(server, idleUntil);
       return stopped;
+    },
+  };
+}
+
+interface OpenResponses {
+  /** Registers a response until it is complete. */
+  add(res: ServerResponse): void;
+  /** Whether a response has begun. If so, nothing else may be written to the socket. */
+  hasBegun(socket: Socket): boolean;
+  /** From now on each response has `Connection: close`, and its connection ends after it. */
+  endConnections(): void;
+}
+
+function openResponses(): OpenResponses {
+  const open = new Set<ServerResponse>();
+  let isEnding = false;
+  return {
+    add(res) {
+      if (isEnding) res.shouldKeepAlive = false;
+      open.add(res);
+      res.once('close', () => open.delete(res));
+    },
+    hasBegun: (socket) => [...open].some((res) => res.socket === socket && res.headersSent),
+    endConnections() {
+      isEnding = true;
+      for (const res of open) res.shouldKeepAlive = false;
     },
   };
 }
@@ -144,13 +193,13 @@ export async function startHttpServer(
  */
 function handleClientErrors(
   server: Server,
-  connections: Connections,
+  responses: OpenResponses,
   reject: (socket: Duplex, error: ClientError) => void,
 ): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
     // After its first error, the parser also reports errors for the bytes that follow. Ignore them.
     if (socket.writableEnded && !socket.destroyed) return;
-    const mayRespond = socket.writable && !connections.hasBegunResponse(socket);
+    const mayRespond = socket.writable && !responses.hasBegun(socket);
     if (!mayRespond || error.code === 'ECONNRESET') return void socket.destroy(error);
     reject(socket, clientErrorOf(error.code));
   });
@@ -158,18 +207,12 @@ function handleClientErrors(
 }
 
 /** @param idleUntil idle connections stay open until this time of `performance.now()`. */
-async function close(server: Server, connections: Connections, idleUntil: number): Promise<void> {
+async function close(server: Server, idleUntil: number): Promise<void> {
   const closed = once(server, 'close');
   // Calls `close` of the TCP server. The `close` of an HTTP server would close idle connections immediately.
   NetServer.prototype.close.call(server);
-  const began = performance.now();
   const check = setInterval(() => {
-    const now = performance.now();
-    if (now >= idleUntil) {
-      server.closeIdleConnections();
-      connections.endSilent(now - DRAIN_HEADERS_MS);
-    }
-    if (now - began > DRAIN_BODIES_MS) connections.endIncomplete();
+    if (performance.now() >= idleUntil) server.closeIdleConnections();
   }, CLOSE_CHECK_MS);
   if (!(await within(DRAIN_MS, closed))) server.closeAllConnections();
   await closed;

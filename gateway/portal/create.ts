@@ -35,8 +35,6 @@ export interface PortalOptions {
   readonly limits: HourlyLimits;
   /** Calls per minute and user. */
   readonly calls: LeasedLimit;
-  /** Time limit for the body of a call. Milliseconds. */
-  readonly smallBodyMs: number;
   /** The public base address, without a trailing slash. */
   readonly publicUrl: string;
   readonly settings: Settings<typeof portalShape>;

@@ -13,17 +13,20 @@ export interface Places {
   readonly targets: ServiceTargets;
   /** Ports of the service and of its metrics. */
   ports(name: ProcessName): readonly [number, number];
+  /** `HEALTH_PORT` of the gateway. */
+  readonly gatewayHealth: number;
 }
 
 /** Chooses free ports for all processes. */
 export async function placesOf(): Promise<Places> {
-  const free = await freePorts(2 * PROCESS_NAMES.length);
+  const free = await freePorts(2 * PROCESS_NAMES.length + 1);
   const ports = (name: ProcessName): [number, number] => {
     const at = 2 * PROCESS_NAMES.indexOf(name);
     return [free[at] ?? 0, free[at + 1] ?? 0];
   };
   return {
     ports,
+    gatewayHealth: free.at(-1) ?? 0,
     targets: forServices((name) => `127.0.0.1:${ports(name)[0]}`),
   };
 }
@@ -55,7 +58,10 @@ export function environmentsOf(o: Environment) {
     HOST: '127.0.0.1',
   };
   // No user signs in. The bench creates tokens itself.
-  const signIn = {
+  const gateway = {
+    HEALTH_PORT: String(places.gatewayHealth),
+    // The edge of the row `edge`.
+    TRUSTED_PROXIES: '127.0.0.1',
     PUBLIC_BASE_URL: `http://127.0.0.1:${places.ports('gateway')[0]}`,
     SIGN_IN_ISSUER: 'http://127.0.0.1:1',
     SIGN_IN_CLIENT_ID: 'bench',
@@ -68,7 +74,7 @@ export function environmentsOf(o: Environment) {
     const [port, metricsPort] = places.ports(name);
     return {
       ...common,
-      ...(name === 'gateway' && signIn),
+      ...(name === 'gateway' && gateway),
       PORT: String(port),
       METRICS_PORT: String(metricsPort),
       DATABASE_URL: urlOf(name),

@@ -49,6 +49,7 @@ export interface Platform {
   readonly admin: pg.Client;
   readonly services: Services;
   readonly gatewayUrl: string;
+  readonly gatewayHealthPort: number;
   /** The keyring of the keys that sign access tokens. */
   readonly oauthKeyring: string;
   /** A certificate for 127.0.0.1 that webhooks trusts. */
@@ -109,6 +110,7 @@ export async function startPlatform(): Promise<Platform> {
     admin,
     services,
     gatewayUrl: `http://127.0.0.1:${places.ports('gateway')[0]}`,
+    gatewayHealthPort: places.gatewayHealth,
     oauthKeyring,
     certificate: authority.issue({ address: '127.0.0.1' }),
     shares: createLoadMeter(process.pid),

@@ -32,7 +32,8 @@ interface Options {
   readonly image: string;
   readonly demoImage: string;
   readonly next: string;
-  readonly gateway?: string;
+  readonly edgeImage: string;
+  readonly url?: string;
   readonly only: readonly (keyof typeof STEPS)[];
 }
 
@@ -46,7 +47,11 @@ await new Command('npm run test:cluster --')
     '--next <name:tag>',
     `release ${NEXT}, with one more migration: \`node test/cluster/next-release.ts <folder>\`, and \`deploy/build-image.sh <name:tag>\` in that folder`,
   )
-  .option('--gateway <url>', 'address of the Service `gateway`; its cluster IP by default')
+  .requiredOption('--edge-image <name:tag>', 'stage `edge`')
+  .option(
+    '--url <url>',
+    'public address of the dev overlay; the cluster IP of the Service `edge` by default',
+  )
   .addOption(
     new Option('--only <steps...>', 'these steps').choices(Object.keys(STEPS)).default([], 'all'),
   )
@@ -56,8 +61,8 @@ await new Command('npm run test:cluster --')
 async function main(o: Options): Promise<void> {
   let failures = 0;
   const trial: Trial = {
-    images: { release: o.image, demo: o.demoImage, next: o.next },
-    ...(o.gateway !== undefined && { gateway: o.gateway }),
+    images: { release: o.image, demo: o.demoImage, edge: o.edgeImage, next: o.next },
+    ...(o.url !== undefined && { publicUrl: o.url }),
     say,
     check(what, holds) {
       say(`${holds ? 'holds' : 'FAILS'}: ${what.trim()}`);

@@ -6,11 +6,17 @@ import { PROCESSES } from './pods.ts';
 
 /** The user of the services at the brokers. */
 export const KAFKA_USER = 'rms';
+/** The public name of the production overlay. */
+export const EDGE_NAME = 'returns.example.com';
 
 const VERIFIED = 'sslmode=verify-full&sslrootcert=/var/run/rms/database-ca/ca.crt';
 
 /** The secrets and ConfigMaps that deploy/README.md lists, with new passwords, keys and certificates. */
-export async function makeSecrets(space: Namespace): Promise<{ readonly kafkaPassword: string }> {
+export async function makeSecrets(space: Namespace): Promise<{
+  readonly kafkaPassword: string;
+  /** The authority of all certificates. */
+  readonly ca: string;
+}> {
   const { cert: ca, issue } = createAuthority('cluster trial');
   const kafkaPassword = password();
   const postgresPassword = password();
@@ -19,9 +25,11 @@ export async function makeSecrets(space: Namespace): Promise<{ readonly kafkaPas
     `postgres://rms_${user}:${secret}@postgres:5432/rms?${VERIFIED}`;
   const broker = issue({ name: 'kafka' });
   const database = issue({ name: 'postgres' });
+  const edge = issue({ name: EDGE_NAME });
   await space.apply(
     secret('postgres', { password: postgresPassword }),
     secret('postgres-tls', { 'tls.crt': database.cert, 'tls.key': database.key }),
+    secret('edge-tls', { 'tls.crt': edge.cert, 'tls.key': edge.key }),
     secret('kafka-server', { 'server.pem': broker.key + broker.cert }),
     secret('kafka', { username: KAFKA_USER, password: kafkaPassword, 'ca.crt': ca }),
     secret('migrator', {
@@ -46,7 +54,7 @@ export async function makeSecrets(space: Namespace): Promise<{ readonly kafkaPas
       'jwks.json': await space.kubectl('get', '--raw', '/openid/v1/jwks'),
     }),
   );
-  return { kafkaPassword };
+  return { kafkaPassword, ca };
 }
 
 /** An authority that nothing in the cluster has a certificate of. */

@@ -1,18 +1,19 @@
-import type { Namespace } from './kubectl.ts';
+import { DEV, type Namespace, PRODUCTION } from './kubectl.ts';
 import type { AnswerCounts } from './load.ts';
 import { pods, restarts } from './pods.ts';
 
 export interface Images {
   readonly release: string;
   readonly demo: string;
+  readonly edge: string;
   readonly next: string;
 }
 
 /** What every step of a run needs. */
 export interface Trial {
   readonly images: Images;
-  /** Address of the Service `gateway`; its cluster IP by default. */
-  readonly gateway?: string;
+  /** Public address of the dev overlay; the cluster IP of the Service `edge` by default. */
+  readonly publicUrl?: string;
   say(text: string): void;
   /** Reports whether something holds, and counts what does not. */
   check(what: string, holds: boolean): void;
@@ -24,10 +25,18 @@ export async function checkNoRestarts({ check }: Trial, space: Namespace): Promi
   check(`no container of ${length} pods was restarted ${show(counts)}`, isEmpty(counts));
 }
 
-export async function gatewayUrl(trial: Trial, space: Namespace): Promise<string> {
-  if (trial.gateway !== undefined) return trial.gateway;
-  const ip = await space.kubectl('get', 'service/gateway', '-o', 'jsonpath={.spec.clusterIP}');
-  return `http://${ip}`;
+/** The public address of the dev overlay: callers come through the edge. */
+export async function devUrl(trial: Trial): Promise<string> {
+  return trial.publicUrl ?? `http://${await clusterIp(DEV, 'edge')}`;
+}
+
+/** The gateways of the production overlay, without the edge and its limits. */
+export async function gatewayUrl(): Promise<string> {
+  return `http://${await clusterIp(PRODUCTION, 'gateway')}`;
+}
+
+export async function clusterIp(space: Namespace, service: string): Promise<string> {
+  return space.kubectl('get', `service/${service}`, '-o', 'jsonpath={.spec.clusterIP}');
 }
 
 export function hasOnly(counts: AnswerCounts, allowed: readonly string[]): boolean {

@@ -83,7 +83,7 @@ describe('skaffold.yaml', () => {
 
   test('builds the images of the overlays from stages of the Dockerfile', () => {
     const images = new Set([...skaffold.matchAll(/- image: (\S+)/g)].map(([, image]) => image));
-    expect([...images].toSorted()).toEqual(['rms', 'rms-dev']);
+    expect([...images].toSorted()).toEqual(['rms', 'rms-dev', 'rms-edge']);
     const targets = [...skaffold.matchAll(/target: (\w+)/g)].map(([, target]) => target);
     expect(STAGES.map(({ name }) => name)).toEqual(expect.arrayContaining(targets));
   });

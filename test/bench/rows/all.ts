@@ -1,6 +1,7 @@
 import type { Row } from '../row.ts';
 import { backlog } from './backlog.ts';
 import { closed } from './closed.ts';
+import { edge } from './edge.ts';
 import { endpoints } from './endpoints.ts';
 import { idle } from './idle.ts';
 import { mcp } from './mcp.ts';
@@ -28,6 +29,7 @@ export const ROWS: readonly Row[] = [
   write,
   submissions,
   overload,
+  edge,
   idle,
   start,
 ];

@@ -23,7 +23,7 @@ export async function autoscale(trial: Trial): Promise<void> {
   const before = new Set((await gateways()).map(({ metadata }) => metadata.name));
   await PRODUCTION.apply(await autoscaler());
   const load = startLoad({
-    url: await gatewayUrl(trial, PRODUCTION),
+    url: await gatewayUrl(),
     path: '/api/v1/webhooks',
     headers: { 'X-Authorization': await makeKey('--per-minute', '60000') },
     hurried: HURRIED,

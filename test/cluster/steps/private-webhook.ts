@@ -6,7 +6,7 @@ import { untilReady } from '../pods.ts';
 import { connectFrom } from '../probes.ts';
 import { untilRolledOut } from '../release.ts';
 import { addressOfStranger, ELSEWHERE, startStranger } from '../stranger.ts';
-import { gatewayUrl, type Trial } from '../trial.ts';
+import { devUrl, type Trial } from '../trial.ts';
 
 const created = z.object({ id: z.number() });
 const deliveries = z.object({
@@ -20,7 +20,7 @@ export async function privateWebhook(trial: Trial): Promise<void> {
   const url = `http://${host}:8080`;
   await allow(`http://receiver:8080,${url}`);
   const shop = await demoShop();
-  const api = `${await gatewayUrl(trial, DEV)}/api/v1`;
+  const api = `${await devUrl(trial)}/api/v1`;
   const headers = { 'X-Authorization': shop.key, 'Content-Type': 'application/json' };
   const ask = async (method: string, path: string, body?: object): Promise<unknown> => {
     const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };

@@ -1,12 +1,22 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { get } from 'node:https';
 import { problemsIn } from '../../../deploy/check/problems.ts';
 import { renderOverlay } from '../../../deploy/check/render.ts';
 import { DEV, PRODUCTION } from '../kubectl.ts';
 import { withOverlay } from '../overlay.ts';
 import { READY_MS, untilReady } from '../pods.ts';
 import { callEveryService, metricByPod, untilEachServed } from '../rpcs.ts';
-import { KAFKA_USER, makeSecrets } from '../secrets.ts';
+import { EDGE_NAME, KAFKA_USER, makeSecrets } from '../secrets.ts';
 import { makeKey } from '../shop.ts';
-import { checkNoRestarts, gatewayUrl, secondsSince, show, type Trial } from '../trial.ts';
+import {
+  checkNoRestarts,
+  clusterIp,
+  gatewayUrl,
+  secondsSince,
+  show,
+  type Trial,
+} from '../trial.ts';
 
 /**
  * Removes the dev overlay, and installs the production overlay in its namespace, with PostgreSQL (verify-full) and Kafka
@@ -19,10 +29,13 @@ export async function production(trial: Trial): Promise<void> {
   const startedMs = performance.now();
   // Fails if there is such a namespace: it may be somebody's own.
   await PRODUCTION.kubectl('create', '-f', 'deploy/overlays/production/namespace.yaml');
-  const { kafkaPassword } = await makeSecrets(PRODUCTION);
+  const { kafkaPassword, ca } = await makeSecrets(PRODUCTION);
   const overlay = {
     path: 'test/cluster/production',
-    images: { 'registry.example.com/rms': images.release },
+    images: {
+      'registry.example.com/rms': images.release,
+      'registry.example.com/rms-edge': images.edge,
+    },
   };
   await withOverlay(overlay, async (folder) => {
     const problems = await problemsIn(renderOverlay(folder));
@@ -34,7 +47,9 @@ export async function production(trial: Trial): Promise<void> {
   check(`the production overlay is ready after ${secondsSince(startedMs)} s`, true);
   await checkNoRestarts(trial, PRODUCTION);
 
-  const url = await gatewayUrl(trial, PRODUCTION);
+  const overTls = await statusThroughEdge(ca);
+  check(`the edge answers over TLS: ${overTls}`, overTls === 200);
+  const url = await gatewayUrl();
   const key = await makeKey();
   let answers: readonly string[] = [];
   const counts = await untilEachServed(PRODUCTION, async () => {
@@ -53,6 +68,14 @@ export async function production(trial: Trial): Promise<void> {
     `${reached.length} pods reach Kafka`,
     reached.length > 0 && reached.every((up) => up === 1),
   );
+}
+
+async function statusThroughEdge(ca: string): Promise<number | undefined> {
+  const host = await clusterIp(PRODUCTION, 'edge');
+  const servername = EDGE_NAME;
+  const req = get({ host, servername, ca, path: '/readyz', headers: { Host: servername } });
+  const [res]: IncomingMessage[] = await once(req, 'response');
+  return res?.resume().statusCode;
 }
 
 /** Makes the user of the services, on the listener that only the pod reaches. */

@@ -5,7 +5,7 @@ import { arrived, demoShop } from '../demo.ts';
 import { DEV } from '../kubectl.ts';
 import { moreReturns } from '../ledger.ts';
 import { PROCESSES, untilReady } from '../pods.ts';
-import { gatewayUrl, secondsSince, type Trial } from '../trial.ts';
+import { devUrl, secondsSince, type Trial } from '../trial.ts';
 
 const PATH = '/restore';
 const ARRIVES = { withinMs: 120_000, everyMs: 1_000, despiteErrors: true };
@@ -70,7 +70,7 @@ export async function restore(trial: Trial): Promise<void> {
 
 async function postTo(trial: Trial) {
   const { key } = await demoShop();
-  const url = await gatewayUrl(trial, DEV);
+  const url = await devUrl(trial);
   const headers = { 'X-Authorization': key, 'Content-Type': 'application/json' };
   return async (path: string, body: object): Promise<number> => {
     const init = { method: 'POST', headers, body: JSON.stringify(body) };

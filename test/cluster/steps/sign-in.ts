@@ -5,7 +5,7 @@ import { Browser } from '../../kit/oauth/browser.ts';
 import { demoShop } from '../demo.ts';
 import { DEV } from '../kubectl.ts';
 import { localAddress } from '../local-address.ts';
-import { gatewayUrl, type Trial } from '../trial.ts';
+import { devUrl, type Trial } from '../trial.ts';
 
 /** The public addresses of the dev overlay. */
 const GATEWAY = 'http://localhost:8080';
@@ -26,7 +26,7 @@ export async function signIn(trial: Trial): Promise<void> {
   const owner = shop.users.find(({ name }) => name === 'owner');
   if (!owner) throw new Error('the demo has no owner');
   // The overlay's public addresses on this machine. Policies let only the gateway reach the identity provider.
-  const gateway = new URL(await gatewayUrl(trial, DEV));
+  const gateway = new URL(await devUrl(trial));
   const addresses = [
     await localAddress(8080, { host: gateway.hostname, port: Number(gateway.port || 80) }),
     await DEV.forward('service/identity', 8090, 8090),

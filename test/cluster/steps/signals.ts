@@ -15,7 +15,7 @@ const PAUSE_MS = 250;
 /** SIGKILL and SIGSTOP of one of the two pods of each process, while every service is called. */
 export async function signals(trial: Trial): Promise<void> {
   await startKiller(trial.images.release);
-  const url = await gatewayUrl(trial, PRODUCTION);
+  const url = await gatewayUrl();
   const key = await makeKey('--per-minute', '60000');
   try {
     for (const app of PROCESSES) {

@@ -4,9 +4,9 @@ import { type DemoReturn, demoShop } from '../demo.ts';
 import { DEV } from '../kubectl.ts';
 import { checkLedger, moreReturns, PATH } from '../ledger.ts';
 import { startLoad } from '../load.ts';
-import { evict, processPods, untilReady } from '../pods.ts';
-import { migrate, restartEach, rollTo, undo } from '../release.ts';
-import { gatewayUrl, hasOnly, secondsSince, show, type Trial } from '../trial.ts';
+import { evict, pods, processPods, untilReady } from '../pods.ts';
+import { migrate, restartEach, rollTo, undo, untilRolledOut } from '../release.ts';
+import { devUrl, hasOnly, secondsSince, show, type Trial } from '../trial.ts';
 
 const WEBHOOK = { url: `http://receiver:8080${PATH}`, topic: 'return', trigger: 'return.closed' };
 
@@ -21,13 +21,13 @@ type Post = (path: string, body: unknown) => Promise<Response>;
 export async function upgrade(trial: Trial): Promise<void> {
   const { check, say, images } = trial;
   const shop = await demoShop();
-  const url = await gatewayUrl(trial, DEV);
+  const url = await devUrl(trial);
   const headers = { 'X-Authorization': shop.key, 'Content-Type': 'application/json' };
   const post: Post = (path, body) =>
     fetch(`${url}/api/v1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
   await post('webhooks', WEBHOOK);
 
-  const open = [...(await moreReturns(4 * SHARE)), ...shop.returns];
+  const open = [...(await moreReturns(6 * SHARE)), ...shop.returns];
   const processed: number[] = [];
   const readable = open.pop();
   if (!readable) throw new Error('the demo shop has no open return');
@@ -51,9 +51,12 @@ export async function upgrade(trial: Trial): Promise<void> {
     await restartEach(DEV);
     await rollTo(DEV, images.next);
   };
+  await twoEdges();
   await under('migrate, and roll out the next release', release, ['200']);
   await under('take it back', () => undo(DEV), ['200']);
-  await under('evict every pod of the processes', evictAll, ['200', 'ECONNREFUSED']);
+  await under('evict every pod of the processes', evictAll, ['200', '503']);
+  await under('roll out the edge', rollEdge, ['200']);
+  await under('kill one of the two pods of the edge', killEdge, ['200', ...OF_A_KILLED_POD]);
   await under('delete the pods of PostgreSQL and Kafka', deleteStores, ['200', '503']);
   await checkLedger(trial, processed);
 }
@@ -80,6 +83,27 @@ function startProcessing(open: DemoReturn[], post: Post): { stop(): Promise<read
       return share.map(({ id }) => id);
     },
   };
+}
+
+/** What a call ends with that is in flight on a pod when it is killed, or that its Service still sends there. */
+const OF_A_KILLED_POD = ['ECONNRESET', 'ECONNREFUSED', 'BODY'];
+
+async function twoEdges(): Promise<void> {
+  await DEV.kubectl('scale', 'deployment/edge', '--replicas=2');
+  await untilReady(DEV);
+}
+
+async function rollEdge(): Promise<void> {
+  await DEV.kubectl('rollout', 'restart', 'deployment/edge');
+  await untilRolledOut(DEV, 'edge');
+  await untilReady(DEV);
+}
+
+async function killEdge(): Promise<void> {
+  const edge = (await pods(DEV)).find(({ metadata }) => metadata.labels.app === 'edge');
+  if (!edge) throw new Error('there is no edge');
+  await DEV.kubectl('delete', 'pod', edge.metadata.name, '--grace-period=0', '--force');
+  await untilReady(DEV);
 }
 
 async function evictAll(): Promise<void> {

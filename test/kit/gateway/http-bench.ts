@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import type { EndReason } from '../../../gateway/http/connections.ts';
+import type { EndReason } from '../../../gateway/http/server.ts';
 import {
   type HttpLimits,
   type RunningHttpServer,

@@ -13,7 +13,7 @@ export const edgeBugs: readonly Bug[] = [
   {
     name: 'stop-not-announced',
     promise: 'from SIGTERM on each response ends its connection',
-    file: 'gateway/http/connections.ts',
+    file: 'gateway/http/server.ts',
     find: '      if (isEnding) res.shouldKeepAlive = false;\n',
     replace: '',
     tests: ['gateway/http/connections.test.ts'],
