@@ -6,7 +6,8 @@
 #   PUSH_IMAGE  `true` pushes it to the registry that the name contains (Skaffold sets it)
 #   LOAD_IMAGE  a command that loads an archive into a cluster without a registry: `kind load image-archive`,
 #               `minikube image load`, `ctr -n k8s.io images import`
-#   NODE_IMAGE, BASE_IMAGE  other base images than those of deploy/Dockerfile
+#   BASES       `pinned` takes the bases of a release, by digest (deploy/bases)
+#   NODE_IMAGE, BASE_IMAGE  other base images
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,12 +16,15 @@ target=${2:-release}
 version=$(sed -n 's/^  "version": "\(.*\)",$/\1/p' package.json)
 revision=$(git rev-parse HEAD 2> /dev/null || echo unknown)
 
-files=$(mktemp -d)
-trap 'rm -rf "$files"' EXIT
-node=${NODE_IMAGE:+FROM $NODE_IMAGE} debian=${BASE_IMAGE:+FROM $BASE_IMAGE}
-sed -e "s|^FROM node:[^ ]*|${node:-&}|" -e "s|^FROM debian:[^ ]*|${debian:-&}|" deploy/Dockerfile > "$files/Dockerfile"
-build=(--file "$files/Dockerfile" --target "$target" --tag "$image")
+build=(--file deploy/Dockerfile --target "$target" --tag "$image")
 build+=(--build-arg "VERSION=$version" --build-arg "REVISION=$revision")
+if [ "${BASES:-}" = pinned ]; then
+  pinned() { sed -n "s/^FROM \(.*\) AS $1$/\1/p" deploy/bases/Dockerfile; }
+  NODE_IMAGE=$(pinned node) BASE_IMAGE=$(pinned debian)
+fi
+for name in NODE_IMAGE BASE_IMAGE; do
+  [ -z "${!name:-}" ] || build+=(--build-arg "$name=${!name}")
+done
 
 archive() { # writes the image to a file
   if [ "$builder" = buildah ]; then
@@ -39,6 +43,8 @@ else
 fi
 if [ "${PUSH_IMAGE:-}" = true ]; then "$builder" push "$image"; fi
 if [ -n "${LOAD_IMAGE:-}" ]; then
-  archive "$files/image.tar"
-  $LOAD_IMAGE "$files/image.tar"
+  file=$(mktemp -u --suffix=.tar)
+  trap 'rm -f "$file"' EXIT
+  archive "$file"
+  $LOAD_IMAGE "$file"
 fi

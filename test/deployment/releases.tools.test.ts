@@ -100,12 +100,16 @@ const STAGES = [
 const stage = (name: string) => STAGES.find((one) => one.name === name);
 
 describe('the Dockerfile', () => {
-  test('names its base images by tag and digest, once each', () => {
+  test('names its base images as build arguments, and deploy/bases those of a release by digest', () => {
     const stages = STAGES.map(({ name }) => name);
-    const bases = STAGES.map(({ base }) => base).filter((base) => !stages.includes(base));
-    expect(bases).toEqual([
-      expect.stringMatching(/^node:[\w.-]+@sha256:[0-9a-f]{64}$/),
-      expect.stringMatching(/^debian:[\w.-]+@sha256:[0-9a-f]{64}$/),
+    const bases = STAGES.filter(({ base }) => !stages.includes(base));
+    expect(bases.map(({ base, name }) => `${base} ${name}`)).toEqual([
+      expect.stringMatching(/^\$\{NODE_IMAGE\} node$/),
+      expect.stringMatching(/^\$\{BASE_IMAGE\} debian$/),
+    ]);
+    expect(read('deploy/bases/Dockerfile').split('\n').slice(1, -1)).toEqual([
+      expect.stringMatching(/^FROM node:[\w.-]+@sha256:[0-9a-f]{64} AS node$/),
+      expect.stringMatching(/^FROM debian:[\w.-]+@sha256:[0-9a-f]{64} AS debian$/),
     ]);
     expect(DOCKERFILE).not.toMatch(/<<|--link|latest|^# *syntax/m);
   });
@@ -123,7 +127,7 @@ describe('the Dockerfile', () => {
     expect(stage('release')?.lines).toMatch(/org\.opencontainers\.image\.revision=\$\{REVISION\}/);
     expect(stage('portal')?.lines).toMatch(/node deploy\/sbom\.ts .*> sbom\.cdx\.json/);
     expect(stage('portal')?.lines).toContain(
-      'COPY --from=debian /etc/os-release /var/lib/dpkg/status',
+      'COPY --from=debian /usr/lib/os-release /var/lib/dpkg/status',
     );
     expect(stage('service')?.lines).toContain('sbom.cdx.json');
   });
