@@ -60,8 +60,8 @@ test('a call that the browser ends is no outage', async () => {
   await until(() => lines.find(({ msg, status }) => msg === 'request' && status === 499));
   expect(lines.filter(({ level }) => level === 'warn' || level === 'error')).toEqual([]);
   const metrics = await (await fetch(under.gateway.metricsUrl)).text();
-  expect(metrics).toMatch(/rpc_client_call_duration_seconds_count\{.*"SearchReturns".*"Canceled"/);
-  expect(metrics).not.toMatch(/rpc_client_errors_total\{.*"SearchReturns"/);
+  expect(metrics).toMatch(/rpc_client_call_duration_seconds_count\{.*SearchReturns".*"CANCELLED"/);
+  expect(metrics).not.toMatch(/rpc_client_errors_total\{.*SearchReturns"/);
 });
 
 test('a call whose service is too slow is an outage', async () => {

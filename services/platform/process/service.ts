@@ -21,7 +21,7 @@ import { isOutage } from '../postgres/outage.ts';
 import { closePools, measurePools, openPools, type Pools } from '../postgres/pools.ts';
 import { callerInterceptor, createAuthorizer } from '../rpc/authorization.ts';
 import { callerScope } from '../rpc/caller.ts';
-import { callRecorder, serverInstrumentation } from '../rpc/instrumentation.ts';
+import { callRecorder, rpcAttributes, serverInstrumentation } from '../rpc/instrumentation.ts';
 import { reflectionRoutes } from '../rpc/reflection.ts';
 import { type RunningServer, startGrpcServer } from '../rpc/server.ts';
 import { identityFromConfig, type ServiceIdentity } from '../security/identity.ts';
@@ -282,7 +282,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
   const authorize = createAuthorizer({
     identity,
     logger,
-    onRejected: (rpc, code) => record(rpc, Code[code], 0),
+    onRejected: (rpc, code) => void record(rpc, code, 0),
   });
   const inFlight = createInFlight(o.maxCallsInFlight);
   const shed = o.telemetry.meter.createCounter('rpc.server.shed', {
@@ -309,7 +309,8 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
       try {
         inFlight.enter(context);
       } catch (error) {
-        shed.add(1, { 'rpc.method': context.method.name });
+        const { service, method } = context;
+        shed.add(1, rpcAttributes({ service: service.typeName, method: method.name }));
         throw error;
       }
     },

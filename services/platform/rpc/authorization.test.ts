@@ -66,7 +66,7 @@ describe('authorization', () => {
       const error = await failure(bench.clientOf(server, { token: 'u'.repeat(32) }).getCart(cart));
       expect([error.code, reached]).toEqual([Code.Unauthenticated, false]);
       expect(await (await fetch(bench.telemetry.metricsUrl)).text()).toMatch(
-        /rpc_server_errors_total\{.*rpc_method="GetCart".*"Unauthenticated".*\} 1/,
+        /rpc_server_errors_total\{.*rpc_method="rms.carts.v1.CartsService\/GetCart",rpc_status_code="UNAUTHENTICATED"\} 1/,
       );
     });
 
@@ -316,7 +316,7 @@ describe('callers', () => {
       );
       expect(logged.slice(before).join()).toMatch(/"caller":"webhooks".*"method":"SubmitReturn"/);
       expect(await (await fetch(telemetry.metricsUrl)).text()).toMatch(
-        /rpc_server_errors_total\{.*rpc_method="SubmitReturn".*"PermissionDenied".*\} [1-9]/,
+        /rpc_server_errors_total\{.*rpc_method=".*\/SubmitReturn",rpc_status_code="PERMISSION_DENIED"\} [1-9]/,
       );
     });
 

@@ -13,6 +13,7 @@ import { brokenActorRule } from '../values/actor.ts';
 import { invalidField } from '../values/errors.ts';
 import { MAX_ID } from '../values/ids.ts';
 import { mayCall, mayNameActor } from './callers.ts';
+import type { Rpc } from './instrumentation.ts';
 
 /** The name of the caller of the current call; see `callers.ts`. */
 const callerKey = createContextKey('', { description: 'name of the calling process' });
@@ -37,7 +38,7 @@ const LOG_EVERY_MS = 10_000;
 export function createAuthorizer(o: {
   readonly identity: ServiceIdentity;
   readonly logger: Logger;
-  readonly onRejected: (rpc: { service: string; method: string }, code: Code) => void;
+  readonly onRejected: (rpc: Rpc, code: Code) => void;
 }): (context: HandlerContext) => Promise<boolean> {
   const seldom = logSeldom(LOG_EVERY_MS);
   return async ({ service, method, requestHeader, values }) => {

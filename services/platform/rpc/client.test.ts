@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import {
   CartsService,
@@ -184,9 +185,56 @@ describe('client', () => {
       'HTTP',
     ]);
     expect(new Set(finished.map((span) => span.spanContext().traceId))).toEqual(new Set([traceId]));
-    expect(await (await fetch(bench.telemetry.metricsUrl)).text()).toMatch(
-      /rpc_server_call_duration_seconds_count\{.*rpc_method="GetCart".*"OK".*\} 1/,
+    const [onServer, onClient] = finished;
+    const call = {
+      'rpc.system.name': 'grpc',
+      'rpc.method': 'rms.carts.v1.CartsService/GetCart',
+      'rpc.status_code': 'OK',
+    };
+    expect(onServer?.attributes).toEqual(call);
+    const { port } = server;
+    expect(onClient?.attributes).toEqual({
+      ...call,
+      'server.address': '127.0.0.1',
+      'server.port': port,
+    });
+    const labels = 'rpc_system_name="grpc",rpc_method="rms.carts.v1.CartsService/GetCart"';
+    const metrics = await (await fetch(bench.telemetry.metricsUrl)).text();
+    expect(metrics).toContain(
+      `rpc_server_call_duration_seconds_count{${labels},rpc_status_code="OK"} 1`,
     );
+    expect(metrics).toContain(
+      `rpc_client_call_duration_seconds_count{server_address="127.0.0.1",server_port="${port}",${labels},rpc_status_code="OK"} 1`,
+    );
+  });
+
+  test('an error of the caller is one of the client only, an error of the server one of both', async () => {
+    const client = bench.clientOf(
+      await bench.serve({
+        getCart: () => {
+          throw new ConnectError('no such cart', Code.NotFound);
+        },
+        createCart: () => {
+          throw new Error('a fault of our code');
+        },
+      }),
+    );
+    await failure(client.getCart(cart));
+    await failure(client.createCart({ shopId: 1n, actor, idempotencyKey: 'k' }));
+    const ends = bench.spans
+      .getFinishedSpans()
+      .map(({ kind, status, attributes }) => [
+        SpanKind[kind],
+        status.code === SpanStatusCode.ERROR,
+        attributes['rpc.status_code'],
+        attributes['error.type'],
+      ]);
+    expect(ends).toEqual([
+      ['SERVER', false, 'NOT_FOUND', undefined],
+      ['CLIENT', true, 'NOT_FOUND', 'NOT_FOUND'],
+      ['SERVER', true, 'INTERNAL', 'INTERNAL'],
+      ['CLIENT', true, 'INTERNAL', 'INTERNAL'],
+    ]);
   });
 });
 
@@ -400,7 +448,7 @@ describe('in flight', () => {
       await Promise.all(first);
       await client.getCart(cart, PATIENT);
       const metrics = await (await fetch(bench.telemetry.metricsUrl)).text();
-      expect(metrics).toMatch(/rpc_server_shed_total\{.*rpc_method="GetCart".*\} 20/);
+      expect(metrics).toMatch(/rpc_server_shed_total\{.*rpc_method=".*\/GetCart".*\} 20/);
     });
 
     test('work counts until it is done, even after its caller left', async () => {

@@ -67,7 +67,7 @@ export function createServiceClient<S extends DescService>(
     ...(o.identity.tls && { tls: o.identity.tls }),
     interceptors: [
       readsEndWithCaller(),
-      clientInstrumentation(o.telemetry),
+      clientInstrumentation(o.telemetry, o.target),
       retryIdempotent(),
       sendIdentity(o.identity),
     ],

@@ -126,7 +126,8 @@ export function withTraceparent<T>(traceparent: string, work: () => Promise<T>):
 }
 
 /**
- * Runs `work` in its own span, which ends with the work. When the work fails, the span has the status ERROR.
+ * Runs `work` in its own span, which ends with the work. When the work fails, the span has the status ERROR, unless
+ * `isError` says that the caller caused it.
  *
  * @param o.traceparent `traceparent` of the caller. When empty, a new trace starts. When undefined, the active span is
  *   the parent.
@@ -140,6 +141,7 @@ export function inSpan<T>(
     traceparent?: string;
     tracestate?: string;
     attributes?: Attributes;
+    isError?: (error: unknown) => boolean;
   },
   work: (span: Span) => Promise<T>,
 ): Promise<T> {
@@ -154,7 +156,7 @@ export function inSpan<T>(
     try {
       return await work(span);
     } catch (error) {
-      span.setStatus({ code: SpanStatusCode.ERROR });
+      if (o.isError?.(error) ?? true) span.setStatus({ code: SpanStatusCode.ERROR });
       throw error;
     } finally {
       span.end();
