@@ -279,6 +279,14 @@ export const serviceShape = {
     .enum(['none', 'required'], { error: 'must be none or required' })
     .default('none')
     .describe('Whether gRPC clients must show a certificate of GRPC_TLS_CA_FILE'),
+  MESH_IDENTITY_HEADER: z
+    .enum(['x-forwarded-client-cert', 'l5d-client-id'], {
+      error: 'must be x-forwarded-client-cert or l5d-client-id',
+    })
+    .default('x-forwarded-client-cert')
+    .describe(
+      'With TRANSPORT_SECURITY=mesh, where the proxy names the peer of a call: x-forwarded-client-cert in Istio and other meshes of Envoy, l5d-client-id in Linkerd',
+    ),
   ...healthShape(
     'TCP port of the liveness probe: gRPC health in plain text, service rms.liveness; without it the process has no such port',
   ),

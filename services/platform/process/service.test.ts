@@ -130,6 +130,17 @@ describe('service', () => {
       expect(await readyz(service)).toBe(503);
     });
 
+    test('refuses peers without an identity of the mesh, but not the kubelet at its own port', async () => {
+      const service = await start(() => answering, { TRANSPORT_SECURITY: 'mesh', HEALTH_PORT: 0 });
+      await expect(clientOf(service).getCart(cart)).rejects.toMatchObject({
+        code: Code.Unauthenticated,
+        rawMessage: expect.stringContaining('no identity of the mesh'),
+      });
+      const baseUrl = `http://127.0.0.1:${service.healthPort}`;
+      const { status } = await createClient(Health, createGrpcTransport({ baseUrl })).check({});
+      expect(status).toBe(Serving.SERVING);
+    });
+
     test('is built with a pool for its own schema and role', async () => {
       let user = '';
       await start(async ({ pool }) => {

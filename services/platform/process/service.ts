@@ -22,6 +22,7 @@ import { closePools, measurePools, openPools, type Pools } from '../postgres/poo
 import { callerInterceptor, createAuthorizer } from '../rpc/authorization.ts';
 import { callerScope } from '../rpc/caller.ts';
 import { callRecorder, rpcAttributes, serverInstrumentation } from '../rpc/instrumentation.ts';
+import { type MeshHeader, meshHeaderFromConfig } from '../rpc/mesh.ts';
 import { reflectionRoutes } from '../rpc/reflection.ts';
 import { type RunningServer, startGrpcServer } from '../rpc/server.ts';
 import { identityFromConfig, type ServiceIdentity } from '../security/identity.ts';
@@ -206,6 +207,7 @@ async function startParts(
     },
     reflection: o.NODE_ENV !== 'production',
     maxCallsInFlight: o.MAX_CALLS_IN_FLIGHT,
+    meshHeader: meshHeaderFromConfig(o),
     isOpen: () => isOpen(opened),
     isReady,
   });
@@ -273,6 +275,8 @@ interface ServiceServerOptions {
   readonly isOpen: () => boolean;
   /** Maximum number of reads in flight; also the maximum number of other calls in flight. */
   readonly maxCallsInFlight: number;
+  /** With it, calls without an identity of the mesh are rejected. */
+  readonly meshHeader?: MeshHeader | undefined;
 }
 
 /** Starts a gRPC server with the service's own routes and the parts that all services share. */
@@ -282,6 +286,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
   const authorize = createAuthorizer({
     identity,
     logger,
+    meshHeader: o.meshHeader,
     onRejected: (rpc, code) => void record(rpc, code, 0),
   });
   const inFlight = createInFlight(o.maxCallsInFlight);

@@ -14,6 +14,8 @@ import { invalidField } from '../values/errors.ts';
 import { MAX_ID } from '../values/ids.ts';
 import { mayCall, mayNameActor } from './callers.ts';
 import type { Rpc } from './instrumentation.ts';
+import { hasMeshIdentity, type MeshHeader } from './mesh.ts';
+import { SESSION } from './server.ts';
 
 /** The name of the caller of the current call; see `callers.ts`. */
 const callerKey = createContextKey('', { description: 'name of the calling process' });
@@ -22,14 +24,18 @@ const callerKey = createContextKey('', { description: 'name of the calling proce
 const NO_TOKEN =
   'a valid service token is required: authorization: Bearer <token>. Read the token for each call, because it expires. Its account must be in SERVICE_CALLERS';
 
+/** For a peer that has no proxy, or whose proxy is not one of this mesh. */
+const NO_IDENTITY = 'no identity of the mesh: its proxies must carry the call, at both ends';
+
 const NOT_VERIFIED = 'service tokens cannot be verified';
-/** Interval of the log line about tokens that cannot be verified. Milliseconds. */
+/** Interval of the log lines about tokens that cannot be verified, and about peers. Milliseconds. */
 const LOG_EVERY_MS = 10_000;
 
 /**
- * Creates a check of calls that runs before the body is read. It throws UNAUTHENTICATED for a call without a valid
- * service token, and PERMISSION_DENIED for a call that the table in `callers.ts` does not allow. It throws UNAVAILABLE
- * and logs why when this process cannot verify tokens, for example because it cannot read the keys.
+ * Creates a check of calls that runs before the body is read. It throws UNAUTHENTICATED for a call without an identity
+ * of the mesh, if there is a mesh, and for one without a valid service token. It throws PERMISSION_DENIED for a call that
+ * the table in `callers.ts` does not allow. It throws UNAVAILABLE and logs why when this process cannot verify tokens,
+ * for example because it cannot read the keys.
  *
  * Calls of the health service need no token, because the probes of Kubernetes send none. Returns whether the call had one.
  *
@@ -38,12 +44,21 @@ const LOG_EVERY_MS = 10_000;
 export function createAuthorizer(o: {
   readonly identity: ServiceIdentity;
   readonly logger: Logger;
+  readonly meshHeader?: MeshHeader | undefined;
   readonly onRejected: (rpc: Rpc, code: Code) => void;
 }): (context: HandlerContext) => Promise<boolean> {
   const seldom = logSeldom(LOG_EVERY_MS);
+  const seldomOfPeers = logSeldom(LOG_EVERY_MS);
   return async ({ service, method, requestHeader, values }) => {
-    if (service.typeName === Health.typeName) return false;
     const rpc = { service: service.typeName, method: method.name };
+    const { remoteAddress, localAddress } = values.get(SESSION)?.socket ?? {};
+    const peer = { remoteAddress, localAddress };
+    if (o.meshHeader && !hasMeshIdentity(o.meshHeader, requestHeader, peer)) {
+      o.onRejected(rpc, Code.Unauthenticated);
+      seldomOfPeers((calls) => o.logger.warn({ ...peer, ...rpc, calls }, NO_IDENTITY));
+      throw new ConnectError(NO_IDENTITY, Code.Unauthenticated);
+    }
+    if (service.typeName === Health.typeName) return false;
     const token = /^Bearer +([^\s]+)$/i.exec(requestHeader.get('authorization') ?? '')?.[1];
     const verifying = token === undefined ? undefined : o.identity.callerOf(token);
     const caller = await verifying?.catch((error: unknown) => {

@@ -205,7 +205,7 @@ type NodeHandlerOptions = Omit<
 };
 
 /** The connection of a call. */
-const SESSION = createContextKey<http2.ServerHttp2Session | undefined>(undefined);
+export const SESSION = createContextKey<http2.ServerHttp2Session | undefined>(undefined);
 
 /** Whether the call was admitted, and its request is being read. */
 const IS_READING = createContextKey(false);

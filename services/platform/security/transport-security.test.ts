@@ -70,6 +70,8 @@ describe('production', () => {
     for (const shape of [serviceShape, gatewayShape, migrator]) {
       expect(refused(shape, { ...production, ...PLAIN, TRANSPORT_SECURITY: 'mesh' })).toEqual([]);
     }
+    const twice = { ...production, ...PLAIN, ...CERTIFICATES, TRANSPORT_SECURITY: 'mesh' };
+    expect(refused(serviceShape, twice)).toEqual(['GRPC_TLS_CA_FILE']);
   });
 });
 

@@ -6,7 +6,7 @@ export const transportShape = {
     .enum(['tls', 'mesh'], { error: 'must be tls or mesh' })
     .default('tls')
     .describe(
-      'Who encrypts connections in production: tls, the processes themselves (a database without sslmode=verify-full, plain Kafka and plain gRPC are rejected), or mesh, a service mesh',
+      'Who encrypts connections in production: tls, the processes themselves (a database without sslmode=verify-full, plain Kafka and plain gRPC are rejected), or mesh, the sidecar proxies of a service mesh: gRPC calls without an identity of it are rejected',
     ),
 };
 
@@ -40,6 +40,11 @@ const OR_MESH = ', or TRANSPORT_SECURITY=mesh';
 function grpcProblems(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const { GRPC_TLS_CA_FILE: ca, GRPC_TLS_CERT_FILE: cert, GRPC_TLS_KEY_FILE: key } = env;
   const problems: string[] = [];
+  if (env.TRANSPORT_SECURITY === 'mesh' && ca !== undefined) {
+    problems.push(
+      'GRPC_TLS_CA_FILE: not with TRANSPORT_SECURITY=mesh, whose proxies name the peers',
+    );
+  }
   if ((cert === undefined) !== (key === undefined)) {
     problems.push('GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE are set together or not at all');
   }

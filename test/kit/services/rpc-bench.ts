@@ -4,6 +4,7 @@ import { pino } from 'pino';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { startServiceServer } from '../../../services/platform/process/service.ts';
 import { createServiceClient } from '../../../services/platform/rpc/client.ts';
+import type { MeshHeader } from '../../../services/platform/rpc/mesh.ts';
 import type { RunningServer } from '../../../services/platform/rpc/server.ts';
 import {
   type ServiceIdentity,
@@ -35,6 +36,8 @@ export interface RpcBench {
       isReady?: () => Promise<boolean>;
       maxCallsInFlight?: number;
       identity?: ServiceIdentity;
+      host?: string;
+      meshHeader?: MeshHeader;
     },
   ): Promise<RunningServer>;
   clientOf(
@@ -68,6 +71,8 @@ export async function startRpcBench(): Promise<RpcBench> {
         isReady: o.isReady ?? (async () => true),
         isOpen: o.isOpen ?? (() => true),
         maxCallsInFlight: o.maxCallsInFlight ?? 100,
+        meshHeader: o.meshHeader,
+        ...(o.host !== undefined && { host: o.host }),
       });
       cleanups.push(() => server.stop());
       return server;
