@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type EventBus, eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { signaturesFromConfig } from '../../services/platform/bus/event-signature.ts';
+import { measuredBus } from '../../services/platform/bus/measured-bus.ts';
 import { signedBus } from '../../services/platform/bus/signed-bus.ts';
 import {
   type ConsumeOptions,
@@ -95,7 +96,7 @@ export async function startMails(o: MailOptions): Promise<Mails> {
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
   const bus = signedBus({
-    bus: o.bus ?? kafkaBusFromConfig(settings),
+    bus: o.bus ?? measuredBus(kafkaBusFromConfig(settings), telemetry),
     signatures: signaturesFromConfig(settings),
     rememberMs: rememberDays(retentionDays) * DAY_MS,
     meter: telemetry.meter,

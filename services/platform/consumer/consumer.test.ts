@@ -9,7 +9,7 @@ import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetr
 import type { BusRecord, EventBus } from '../bus/event-bus.ts';
 import { createInProcessBus } from '../bus/in-process.ts';
 import type { Worker } from '../process/worker.ts';
-import { currentTraceparent, type Telemetry } from '../telemetry/telemetry.ts';
+import { currentTraceparent, currentTracestate, type Telemetry } from '../telemetry/telemetry.ts';
 import { consumeEvents } from './consumer.ts';
 import { replayPoison, storePoison } from './poison.ts';
 
@@ -258,12 +258,12 @@ describe('consume events', () => {
   });
 
   test('a single event is handled within its trace', async () => {
-    let trace = '';
+    let trace: string[] = [];
     behave = async () => {
-      trace = currentTraceparent();
+      trace = [currentTraceparent(), currentTracestate()];
     };
-    await bus.publish('t', [recordOf('a', { traceparent: TRACEPARENT })]);
-    expect(trace).toBe(TRACEPARENT);
+    await bus.publish('t', [recordOf('a', { traceparent: TRACEPARENT, tracestate: 'dd=s:1' })]);
+    expect(trace).toEqual([TRACEPARENT, 'dd=s:1']);
   });
 
   test.each([

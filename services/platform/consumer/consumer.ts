@@ -162,7 +162,9 @@ async function handlePart(o: Consumer, events: readonly Event[]): Promise<void> 
     });
   // Continue the trace only for a single event. Several events have many causes.
   const alone = events.length === 1 && first !== undefined;
-  const handled = alone ? await withTraceparent(first.traceparent, work) : await work();
+  const handled = alone
+    ? await withTraceparent(first.traceparent, work, first.tracestate)
+    : await work();
   if (handled.length > 0) o.failures.noteSuccess();
   const attributes = { group: o.group };
   o.counters.handled.add(handled.length, attributes);

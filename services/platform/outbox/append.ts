@@ -6,7 +6,7 @@ import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events
 import { murmur2 } from '../kafka/murmur2.ts';
 import { afterCommit, type Queryable } from '../postgres/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../postgres/sql.ts';
-import { currentTraceparent } from '../telemetry/telemetry.ts';
+import { currentTraceparent, currentTracestate } from '../telemetry/telemetry.ts';
 import { eventIdAt } from './event-id.ts';
 import { notifyOfCommit, notifyRelays } from './notify.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
@@ -42,15 +42,18 @@ export interface NewEvent {
  */
 export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): Promise<string[]> {
   if (events.length === 0) return [];
-  const traceparent = currentTraceparent();
-  const encoded = events.map((event) => encode(event, traceparent));
+  const trace = { traceparent: currentTraceparent(), tracestate: currentTracestate() };
+  const encoded = events.map((event) => encode(event, trace));
   const shards = encoded.map(({ shard }) => shard);
   // Notify the relays after the commit, if possible. PostgreSQL runs commits with a notification one after the other.
   const isNotified = afterCommit(tx, (pool) => notifyOfCommit(pool, shards));
-  await tx.query(named('outbox-append', appendStatement(encoded, traceparent)));
+  await tx.query(named('outbox-append', appendStatement(encoded, trace)));
   if (!isNotified) await notifyRelays(tx, shards);
   return encoded.map((event) => event.id);
 }
+
+/** The trace context of the cause. */
+type Trace = Pick<Event, 'traceparent' | 'tracestate'>;
 
 /** An event in the form in which it is stored. */
 interface Encoded extends Pick<NewEvent, 'shopId' | 'trigger' | 'key'> {
@@ -74,7 +77,7 @@ const eventRows = rowsOf<Encoded>({
 // contain the number took its snapshot before the position was drawn. So it has read no greater position. That is why
 // the number is in a subquery below `nextval`. The sort is there too, so that positions follow the order of the array.
 // The values are one bytea, because the driver would write an array of bytea as hexadecimal text.
-const appendStatement = (events: readonly Encoded[], traceparent: string): Sql => sql`
+const appendStatement = (events: readonly Encoded[], trace: Trace): Sql => sql`
 with transaction as materialized (select pg_current_xact_id() as written_by),
 numbered as materialized (
   select nextval('event_positions') as position, sorted.*
@@ -86,11 +89,11 @@ numbered as materialized (
     order by n
   ) sorted
 )
-insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
-select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, ${traceparent}, occurred_at, value, shard, written_by
+insert into events (shop_id, day, position, event_id, trigger, key, traceparent, tracestate, occurred_at, value, shard, written_by)
+select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, ${trace.traceparent}, ${trace.tracestate}, occurred_at, value, shard, written_by
 from numbered`;
 
-function encode(event: NewEvent, traceparent: string): Encoded {
+function encode(event: NewEvent, trace: Trace): Encoded {
   const { shopId, trigger, key } = event;
   const occurredAt = event.occurredAt ?? new Date();
   const id = eventIdAt(occurredAt);
@@ -105,7 +108,7 @@ function encode(event: NewEvent, traceparent: string): Encoded {
     revision: event.revision ?? 0n,
     occurredAt: timestampFromDate(occurredAt),
     actor: event.actor,
-    traceparent,
+    ...trace,
     snapshotOmitted: event.snapshot !== undefined && !fits,
     ...(event.detail ? { detail: event.detail } : {}),
   });

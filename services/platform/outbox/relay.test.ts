@@ -17,8 +17,9 @@ import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetr
 import { until } from '../../../test/kit/until.ts';
 import type { BusRecord, EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres/postgres.ts';
-import type { Telemetry } from '../telemetry/telemetry.ts';
+import { type Telemetry, withTraceparent } from '../telemetry/telemetry.ts';
 import { appendEvents, type NewEvent } from './append.ts';
+import { parseEvent } from './parse.ts';
 import { type Publisher, type Relay, startRelay } from './relay.ts';
 import { replayEvents } from './replay-command.ts';
 import { backlogOf } from './store.ts';
@@ -72,10 +73,23 @@ describe('outbox relay', () => {
     const relay = start(memory.bus, { pollMs: 3_600_000 });
     await relay.flush();
     const key = randomUUID();
-    const [id] = await append(testEvent(key, 1n), testEvent(key, 2n));
+    const trace = {
+      traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`,
+      tracestate: 'dd=s:1',
+    };
+    const [id] = await withTraceparent(
+      trace.traceparent,
+      () => append(testEvent(key, 1n), testEvent(key, 2n)),
+      trace.tracestate,
+    );
     await until(() => memory.revisions(key).length === 2);
     expect(memory.revisions(key)).toEqual([1n, 2n]);
-    expect(memory.published[0]?.headers).toMatchObject({ event_id: id, trigger: 'return.updated' });
+    expect(memory.published[0]?.headers).toMatchObject({
+      event_id: id,
+      trigger: 'return.updated',
+      ...trace,
+    });
+    expect(parseEvent(memory.published[0]?.value ?? Buffer.alloc(0))).toMatchObject(trace);
     await relay.flush();
     expect(await isEmpty()).toBe(true);
   });

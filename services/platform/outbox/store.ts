@@ -60,6 +60,7 @@ interface EventRow {
   event_id: string;
   trigger: string;
   traceparent: string;
+  tracestate: string;
   value: Buffer;
 }
 
@@ -106,7 +107,7 @@ select a.shard, a."limit", current.snapshot, m.*, e.*,
   left join lateral (
     select counted.*
       from (
-        select found.position, found.key, found.event_id, found.trigger, found.traceparent, found.value,
+        select found.position, found.key, found.event_id, found.trigger, found.traceparent, found.tracestate, found.value,
                length(found.value) as bytes, count(*) over () as found,
                sum(length(found.value)) over (order by found.position) as bytes_through
           from (
@@ -199,6 +200,7 @@ function toStored(row: EventRow): StoredEvent {
         event_id: row.event_id,
         trigger: row.trigger,
         ...(row.traceparent === '' ? {} : { traceparent: row.traceparent }),
+        ...(row.tracestate === '' ? {} : { tracestate: row.tracestate }),
       },
     },
   };
@@ -235,7 +237,7 @@ export async function eventsAt(
   positions: readonly bigint[],
 ): Promise<StoredEvent[]> {
   const { rows } = await db.query<EventRow>(
-    `select position, key, event_id, trigger, traceparent, value
+    `select position, key, event_id, trigger, traceparent, tracestate, value
      from events where position = any ($1) order by position`,
     [positions],
   );
@@ -248,7 +250,7 @@ export async function storedEvents(
   o: { from: Date; to: Date; after: bigint; limit: number },
 ): Promise<StoredEvent[]> {
   const { rows } = await db.query<EventRow>(
-    `select position, key, event_id, trigger, traceparent, value
+    `select position, key, event_id, trigger, traceparent, tracestate, value
      from events
      where created_at >= $1 and created_at < $2 and position > $3
        and day between ($1::timestamptz at time zone 'utc')::date

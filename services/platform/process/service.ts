@@ -12,6 +12,7 @@ import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ErrorInfoSchema } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { type EventBus, eventsTopic } from '../bus/event-bus.ts';
 import { signaturesFromConfig } from '../bus/event-signature.ts';
+import { measuredBus } from '../bus/measured-bus.ts';
 import { signedBus } from '../bus/signed-bus.ts';
 import { rememberDays } from '../consumer/consumer.ts';
 import { kafkaBusFromConfig } from '../kafka/kafka.ts';
@@ -163,7 +164,7 @@ async function openRuntime(
   measurePools(telemetry, { calls, background, stream });
   const retentionDays = o.RETENTION_DAYS;
   const bus = signedBus({
-    bus: o.bus ?? kafkaBusFromConfig(o),
+    bus: o.bus ?? measuredBus(kafkaBusFromConfig(o), telemetry),
     signatures: signaturesFromConfig(o),
     rememberMs: rememberDays(retentionDays) * DAY_MS,
     meter: telemetry.meter,

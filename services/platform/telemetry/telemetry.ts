@@ -8,6 +8,7 @@ import {
   context,
   createTraceState,
   isSpanContextValid,
+  type Link,
   type Meter,
   ROOT_CONTEXT,
   type Span,
@@ -35,6 +36,8 @@ import { standardOutput } from './log-output.ts';
 export interface Telemetry {
   readonly meter: Meter;
   readonly tracer: Tracer;
+  /** Whether spans leave the process. */
+  readonly exportsTraces: boolean;
   /** The address that Prometheus scrapes, such as `http://127.0.0.1:9464/metrics`. */
   readonly metricsUrl: string;
   /** Sends the remaining spans and closes the metrics port. */
@@ -75,7 +78,8 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
   }).merge(detectResources({ detectors: [serviceInstanceIdDetector, envDetector] }));
   const reader = new PrometheusExporter({ preventServerStart: true, withoutScopeInfo: true });
   const meters = new MeterProvider({ resource, readers: [reader] });
-  const tracers = new TracerProvider({ resource, spanProcessors: processorsOf(o) });
+  const spanProcessors = processorsOf(o);
+  const tracers = new TracerProvider({ resource, spanProcessors });
   const endpoint = await serveMetrics({
     reader,
     host: o.host ?? '127.0.0.1',
@@ -88,6 +92,7 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
   return {
     meter,
     tracer: tracers.getTracer('rms'),
+    exportsTraces: spanProcessors.length > 0,
     metricsUrl: endpoint.url,
     async stop() {
       await endpoint.close();
@@ -120,9 +125,19 @@ export function currentTracestate(): string {
   return trace.getSpanContext(context.active())?.traceState?.serialize() ?? '';
 }
 
-/** Runs `work` as a part of the trace of `traceparent`. When that is empty or malformed, a new trace starts. */
-export function withTraceparent<T>(traceparent: string, work: () => Promise<T>): Promise<T> {
-  return context.with(contextFrom(traceparent), work);
+/**
+ * Runs `work` as a part of the trace of `traceparent`: in the active span when this has the same trace. When
+ * `traceparent` is empty or malformed, a new trace starts.
+ */
+export function withTraceparent<T>(
+  traceparent: string,
+  work: () => Promise<T>,
+  tracestate = '',
+): Promise<T> {
+  const from = contextFrom(traceparent, tracestate);
+  const active = trace.getSpanContext(context.active())?.traceId;
+  if (active !== undefined && active === trace.getSpanContext(from)?.traceId) return work();
+  return context.with(from, work);
 }
 
 /**
@@ -141,6 +156,7 @@ export function inSpan<T>(
     traceparent?: string;
     tracestate?: string;
     attributes?: Attributes;
+    links?: Link[];
     isError?: (error: unknown) => boolean;
   },
   work: (span: Span) => Promise<T>,
@@ -149,7 +165,11 @@ export function inSpan<T>(
     o.traceparent === undefined ? context.active() : contextFrom(o.traceparent, o.tracestate);
   const span = tracer.startSpan(
     o.name,
-    { kind: o.kind ?? SpanKind.INTERNAL, ...(o.attributes && { attributes: o.attributes }) },
+    {
+      kind: o.kind ?? SpanKind.INTERNAL,
+      ...(o.attributes && { attributes: o.attributes }),
+      ...(o.links && { links: o.links }),
+    },
     parent,
   );
   return context.with(trace.setSpan(parent, span), async () => {

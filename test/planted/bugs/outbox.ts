@@ -30,9 +30,9 @@ export const outboxBugs: readonly Bug[] = [
     name: 'published-before-the-commit',
     promise: 'an event that was rolled back is never published',
     file: 'services/platform/outbox/append.ts',
-    find: "await tx.query(named('outbox-append', appendStatement(encoded, traceparent)));",
+    find: "await tx.query(named('outbox-append', appendStatement(encoded, trace)));",
     replace:
-      "await tx.query(named('outbox-append', appendStatement(encoded, traceparent)));\n  await tx.query('commit');",
+      "await tx.query(named('outbox-append', appendStatement(encoded, trace)));\n  await tx.query('commit');",
     tests: ['services/platform/outbox/relay.test.ts'],
   },
 ];

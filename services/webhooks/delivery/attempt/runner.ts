@@ -271,6 +271,7 @@ export function attemptHeaders(source: HeaderSource, at: Date): Record<string, s
     ...environmentHeaders(source),
     ...testEventHeaders(source),
     ...(source.sunset !== undefined && { Sunset: source.sunset }),
+    // Without `tracestate`, which is for the monitoring of the callers and of the operator, not of receivers.
     ...(source.traceparent !== '' && { traceparent: source.traceparent }),
   };
 }
