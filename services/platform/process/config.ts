@@ -180,7 +180,7 @@ export const busShape = {
     .enum(['create', 'check'], { error: 'must be create or check' })
     .default('create')
     .describe(
-      '`create` creates missing topics. `check` creates none, for clusters where services may not create topics, see services/platform/bus/topics.ts',
+      '`create` creates missing topics; `check` creates none, see services/platform/bus/topics.ts',
     ),
   EVENT_KEYRING: keyringText
     .transform(parseKeys)
@@ -285,11 +285,9 @@ export const serviceShape = {
     })
     .default('x-forwarded-client-cert')
     .describe(
-      'With TRANSPORT_SECURITY=mesh, where the proxy names the peer of a call: x-forwarded-client-cert in Istio and other meshes of Envoy, l5d-client-id in Linkerd',
+      'Where the proxy of a mesh names the peer of a call: Envoy (Istio) in x-forwarded-client-cert, Linkerd in l5d-client-id',
     ),
-  ...healthShape(
-    'TCP port of the liveness probe: gRPC health in plain text, service rms.liveness; without it the process has no such port',
-  ),
+  ...healthShape('TCP port of the liveness probe: gRPC health in plain text, service rms.liveness'),
   ...loadShape,
   ...processShape,
   ...databaseShape,

@@ -6,7 +6,7 @@ export const transportShape = {
     .enum(['tls', 'mesh'], { error: 'must be tls or mesh' })
     .default('tls')
     .describe(
-      'Who encrypts connections in production: tls, the processes themselves (a database without sslmode=verify-full, plain Kafka and plain gRPC are rejected), or mesh, the sidecar proxies of a service mesh: gRPC calls without an identity of it are rejected',
+      'Who encrypts connections in production: tls, the processes themselves, or mesh, the sidecars of a service mesh, whose identity gRPC calls then need',
     ),
 };
 
