@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { lockWaits } from '../../../../test/kit/postgres/lock-waits.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { testTelemetry } from '../../../../test/kit/services/telemetry.ts';
 import { until } from '../../../../test/kit/until.ts';
 import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
@@ -15,6 +16,7 @@ import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
 import { requeue } from '../queue/requeue.ts';
 import type { AttemptResult } from './attempt-result.ts';
+import { deliveryMetrics } from './metrics.ts';
 import { writeResults } from './write-results.ts';
 
 let db: TestDatabase;
@@ -97,6 +99,32 @@ function attemptResult(
     pauseMs: isDelivered ? 0 : 5_000,
   };
 }
+
+test('the lag of a backlog that waited for its receiver is labelled so, also after the recovery', async () => {
+  const telemetry = await testTelemetry();
+  const metrics = deliveryMetrics(telemetry.meter);
+  const [first, later] = await read(2);
+  const [other] = await read(1);
+  if (!first || !later || !other) throw new Error('they were read');
+  const HOUR_MS = 3_600_000;
+  const lags = async (): Promise<string> => {
+    const text = await (await fetch(telemetry.metricsUrl)).text();
+    const counts = text.matchAll(
+      /^webhooks_delivery_lag_seconds_count\{.*receiver="(\w+)".*\} (\d+)$/gm,
+    );
+    return [...counts].map(([, receiver, count]) => `${receiver} ${count}`).join();
+  };
+  const arrive = async (due: Due) => {
+    metrics.recorded([attemptResult(due, 'delivered')], 0);
+    return lags();
+  };
+  const before = { queuedAtMs: Date.now() - HOUR_MS };
+  expect(await arrive({ ...first, ...before, isFailing: true })).toBe('failing 1');
+  expect(await arrive({ ...later, ...before })).toBe('failing 2');
+  expect(await arrive({ ...later, queuedAtMs: Date.now() + HOUR_MS })).toBe('failing 2,healthy 1');
+  expect(await arrive({ ...other, ...before })).toBe('failing 2,healthy 2');
+  await telemetry.stop();
+});
 
 async function rowsOf(shopId: bigint) {
   const { rows } = await db.pool.query(
