@@ -1,7 +1,9 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
 import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { actor } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
 import { type Receiver, startReceiver } from '../../test/kit/webhooks/receiver.ts';
 import { runWebhooks, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
@@ -22,8 +24,12 @@ afterAll(async () => {
   await under.stop();
 });
 
-const commandsOf = (shopId: bigint) => {
-  const services = { webhooks: webhooks.client } as unknown as AdminContext['services'];
+type List = WebhooksUnderTest['client']['listSubscriptions'];
+
+/** @param list lists the webhooks. */
+const commandsOf = (shopId: bigint, list: List = webhooks.client.listSubscriptions) => {
+  const client = { ...webhooks.client, listSubscriptions: list };
+  const services = { webhooks: client } as unknown as AdminContext['services'];
   const context = { pool: under.database.pool, services };
   return (...words: string[]) =>
     runAdmin(context, ['webhooks', ...words, '--shop', String(shopId)]);
@@ -54,6 +60,15 @@ test('a receiver that fails is found, and gets what waits when it works again', 
     expect.stringMatching(/^ {2}becomes inactive at 20/),
   ]);
   expect(await admin('list')).toEqual([failing[0]]);
+  const limited = commandsOf(shopId, async (call) => {
+    const { subscriptions, ...rest } = await webhooks.client.listSubscriptions(call);
+    const [one] = subscriptions;
+    if (one?.backlog) one.backlog.delayedUntil = timestampFromDate(new Date('2100-01-01'));
+    return { subscriptions, ...rest };
+  });
+  expect(await limited('list')).toEqual([
+    `${failing[0]}, delayed by a limit until 2100-01-01T00:00:00.000Z`,
+  ]);
   const [waiting = ''] = await admin('waiting', '--webhook', String(id));
   expect(waiting).toMatch(
     / {2}waiting {2}return\.closed {2}event \S+ {2}next attempt 20\S+ {2}last: 500/,
@@ -64,4 +79,15 @@ test('a receiver that fails is found, and gets what waits when it works again', 
   await until(async () => (await admin('waiting'))[0]?.startsWith('no delivery') === true);
   const [entry] = await listAudit(under.database.pool, { shopId, limit: 1 });
   expect(entry).toMatchObject({ action: 'webhook.retried', subject: String(id) });
+
+  // A webhook that is deleted during the list is left out.
+  const deleting = commandsOf(shopId, async (call) => {
+    const listed = await webhooks.client.listSubscriptions(call);
+    await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId: id });
+    return {
+      ...listed,
+      subscriptions: listed.subscriptions.map((one) => ({ ...one, failures: 1 })),
+    };
+  });
+  expect(await deleting('failing')).toEqual([]);
 });

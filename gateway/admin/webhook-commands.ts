@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
 import { Command } from 'commander';
 import {
   type Delivery,
@@ -37,7 +38,9 @@ export function webhookCommands(run: Run, print: Print): Command {
   };
   webhooks
     .command('list')
-    .description('list the webhooks: id, state, trigger and topic, address, what waits')
+    .description(
+      'list the webhooks: id, state, trigger and topic, address, what waits, and a limit',
+    )
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action(({ shop }: ShopOption) =>
       run(async (context) => {
@@ -56,10 +59,11 @@ export function webhookCommands(run: Run, print: Print): Command {
         const failing = all.filter((one) => one.failures > 0 || one.inactiveReason !== '');
         if (failing.length === 0) print(`no webhook of shop ${shop} fails`);
         for (const one of failing) {
-          print(lineOf(one));
           const call = { shopId: shop, actor: context.by.actor, subscriptionId: one.id };
-          const { subscription } = await context.services.webhooks.getSubscription(call);
-          const { lastFailure: last } = sent(subscription, 'subscription');
+          const found = await unlessDeleted(context.services.webhooks.getSubscription(call));
+          if (!found) continue;
+          print(lineOf(one));
+          const { lastFailure: last } = sent(found.subscription, 'subscription');
           const since = `${one.failures} failures since ${timeOf(one.failingSince)}`;
           if (last) print(`  ${since}; last: ${last.status || 'no response'}, ${last.error}`);
           if (one.disablesAt) print(`  becomes inactive at ${timeOf(one.disablesAt)}`);
@@ -107,12 +111,24 @@ export function webhookCommands(run: Run, print: Print): Command {
   return webhooks;
 }
 
+/** Returns undefined when the webhook was deleted since it was listed. */
+async function unlessDeleted<T>(response: Promise<T>): Promise<T | undefined> {
+  try {
+    return await response;
+  } catch (error) {
+    if (ConnectError.from(error).code === Code.NotFound) return undefined;
+    throw error;
+  }
+}
+
 function lineOf(one: Subscription): string {
-  const { count = 0, more = false, oldestAt } = one.backlog ?? {};
+  const { count = 0, more = false, oldestAt, delayedUntil } = one.backlog ?? {};
+  const isDelayed = delayedUntil !== undefined && timestampDate(delayedUntil) > new Date();
+  const delay = isDelayed ? `, delayed by a limit until ${timeOf(delayedUntil)}` : '';
   const backlog =
     count === 0
       ? 'nothing waits'
-      : `${count}${more ? '+' : ''} wait, oldest event ${timeOf(oldestAt)}`;
+      : `${count}${more ? '+' : ''} wait, oldest event ${timeOf(oldestAt)}${delay}`;
   const reason = one.inactiveReason === '' ? '' : ` (${one.inactiveReason})`;
   const state = `${STATUS.toText(one.status)}${reason}`;
   return [one.id, state, `${one.trigger} → ${one.topic}`, one.url, backlog].join('  ');

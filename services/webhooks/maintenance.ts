@@ -12,6 +12,7 @@ import type { RetryClock } from './delivery/attempt/retry-schedule.ts';
 import { endBacklog } from './delivery/queue/end-waiting.ts';
 import { deleteLateResponses } from './fan-out/redact.ts';
 import { purgeJobs } from './jobs/job-store.ts';
+import { PROVEN_DAYS } from './sender/network-limit.ts';
 
 const BACKLOG_EVERY_MS = 15_000;
 const PURGE_EVERY_MS = 60_000;
@@ -178,6 +179,7 @@ export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
   await clear(ENDPOINTS, days.log);
   const kept = { days: days.log, limit: BATCH };
   more = (await purgeJobs(pool, kept)) || more;
+  await clear(NETWORKS, PROVEN_DAYS);
   await clear(REDACTED, Math.max(days.log, days.events + 1));
   return more;
 }
@@ -204,3 +206,12 @@ delete from redacted_returns r using (
   select shop_id, return_id from redacted_returns
    where redacted_at < now() - $1 * interval '1 day' limit $2) as old
 where r.shop_id = old.shop_id and r.return_id = old.return_id`;
+
+// What is deleted means the same as what was never stored: all its periods have ended.
+const NETWORKS = `
+delete from receiver_networks n using (
+  select network from receiver_networks
+   where (proven_at is null or proven_at < now() - $1 * interval '1 day')
+     and greatest(minute_at, hour_at, large_at) < now() - interval '1 hour'
+   limit $2 for update skip locked) as old
+where n.network = old.network`;

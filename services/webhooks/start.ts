@@ -1,6 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { UrlPolicy } from '../platform/outbound/guard.ts';
+import type { Dial } from '../platform/outbound/open-socket.ts';
 import type { Resolve } from '../platform/outbound/resolver.ts';
 import { createSigningKeys } from '../platform/outbound/signing-keys.ts';
 import { startSweep } from '../platform/outbox/sweep.ts';
@@ -26,6 +27,7 @@ import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
 import { retainedEvents } from './jobs/retained-events.ts';
 import { startReplays } from './jobs/worker.ts';
 import { startMaintenance } from './maintenance.ts';
+import { NetworkLimit } from './sender/network-limit.ts';
 import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 
@@ -47,6 +49,10 @@ export interface WebhooksOptions extends ServiceOptions, WebhooksConfig {
   readonly recordPausesMs?: readonly number[];
   /** How names are resolved (tests). */
   readonly resolve?: Resolve;
+  /** How connections to receivers are opened (tests). */
+  readonly dial?: Dial;
+  /** The only certificate authority that is trusted for receivers, in PEM (tests). */
+  readonly ca?: string;
 }
 
 export interface RunningWebhooks extends RunningService {
@@ -115,14 +121,19 @@ function createParts(
 ) {
   const { backgroundPool, logger, telemetry } = runtime;
   const databaseClock = createDatabaseClock();
+  const dispatcherPool = openSecondPool(backgroundPool, DISPATCHER_POOL);
+  const nowMs = () => performance.now() + clock.offsetMs();
+  const limit = new NetworkLimit({ pool: dispatcherPool, logger, nowMs });
   const sender = createSender({
     policy,
+    limit,
     meter: telemetry.meter,
     now: () => new Date(databaseClock.nowMs()),
     ...(o.resolve && { resolve: o.resolve }),
+    ...(o.dial && { dial: o.dial }),
+    ...(o.ca !== undefined && { ca: o.ca }),
     ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
   });
-  const dispatcherPool = openSecondPool(backgroundPool, DISPATCHER_POOL);
   const dispatcher = createDispatcher({
     logger,
     telemetry,
@@ -132,6 +143,7 @@ function createParts(
     pool: dispatcherPool,
     signingKeys: createSigningKeys(o.WEBHOOK_KEYRING),
     send: sender.send,
+    limit,
     concurrency: o.WEBHOOK_CONCURRENCY,
     shopBytesPerMinute: o.WEBHOOK_SHOP_BYTES_PER_MINUTE,
     ...(o.shopBytesNow && { shopBytesNow: o.shopBytesNow }),

@@ -86,6 +86,7 @@ export function subscriptionMessage(
         more: backlog.isMore,
         ...(backlog.oldestAt && { oldestAt: timestampFromDate(backlog.oldestAt) }),
         ...(backlog.nextAttemptAt && { nextAttemptAt: timestampFromDate(backlog.nextAttemptAt) }),
+        ...(backlog.delayedUntil && { delayedUntil: timestampFromDate(backlog.delayedUntil) }),
       },
     }),
     ...(health && { health: healthMessage(health) }),

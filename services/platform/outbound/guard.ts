@@ -58,6 +58,20 @@ export function isPublicAddress(address: string): boolean {
   return !RESERVED_V6.some((range) => parsed.match(range));
 }
 
+/**
+ * Returns the network that counts as one receiver: an IPv4 address, or the first 64 bits of an IPv6 address. Whoever has
+ * one address of an IPv6 network usually has all 2^64 of them, and traffic to any of them reaches the same link.
+ *
+ * @param address a public address, see {@link isPublicAddress}.
+ */
+export function receiverNetwork(address: string): string {
+  const parsed = ipaddr.process(address);
+  if (parsed instanceof ipaddr.IPv4) return parsed.toString();
+  const bytes = parsed.toByteArray();
+  if (parsed.match(NAT64)) return new ipaddr.IPv4(bytes.slice(-4)).toString();
+  return `${new ipaddr.IPv6([...bytes.slice(0, 8), ...Array<number>(8).fill(0)])}/64`;
+}
+
 function isIsatap(address: ipaddr.IPv6): boolean {
   const identifier = address.toByteArray().slice(8, 12);
   return ISATAP.some((start) => start.every((byte, index) => byte === identifier[index]));

@@ -24,6 +24,8 @@ export interface OpenOptions {
   readonly resolve: Resolve;
   readonly dial: Dial;
   readonly secureContext: SecureContext;
+  /** Called with the address that a connection has reached, before anything is sent. It may reject. */
+  readonly onReached?: (address: string) => Promise<void>;
 }
 
 /** Maximum number of addresses of a name that are tried. All of its addresses are checked. */
@@ -37,7 +39,8 @@ const NEXT_ADDRESS_MS = 1_000;
  * Resolves the name once, checks every address, and connects only to these addresses, without another lookup. When one
  * address is not allowed, it connects to none.
  *
- * @throws AddressNotAllowed, the error of the resolver, the connection or the handshake, or the reason of the signal.
+ * @throws AddressNotAllowed, the error of the resolver, the connection, `onReached` or the handshake, or the reason of
+ *   the signal.
  */
 export async function openSocket(
   url: URL,
@@ -62,9 +65,11 @@ export async function openSocket(
     await once(socket, 'connect', { signal });
     const connected = performance.now();
     timing.connectMs = connected - resolved;
+    await o.onReached?.(socket.remoteAddress ?? '');
     if (url.protocol === 'http:') return acceptContinue(socket);
+    const handshakeAt = performance.now();
     const encrypted = await handshake(socket, { host, context: o.secureContext, signal });
-    timing.tlsMs = performance.now() - connected;
+    timing.tlsMs = performance.now() - handshakeAt;
     return acceptContinue(encrypted);
   } catch (error) {
     socket.destroy();

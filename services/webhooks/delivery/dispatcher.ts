@@ -7,6 +7,7 @@ import type { Logger } from '../../platform/telemetry/log.ts';
 import type { RetryClock } from './attempt/retry-schedule.ts';
 import { type AttemptOptions, AttemptRunner } from './attempt/runner.ts';
 import { createHealthChanges } from './endpoint/health-changes.ts';
+import { type HoldOptions, NetworkHolds } from './endpoint/network-holds.ts';
 import type { DatabaseClock } from './queue/database-clock.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';
 import { QueueLoader } from './queue/queue-loader.ts';
@@ -26,6 +27,8 @@ export interface DispatcherOptions extends AttemptOptions {
   readonly logger: Logger;
   readonly clock: RetryClock;
   readonly databaseClock: DatabaseClock;
+  /** The limit that {@link AttemptOptions.send} has for receivers that have never answered 2xx. */
+  readonly limit: HoldOptions['limit'];
   /** Maximum number of attempts in flight in this process. Up to twice as many are open when endpoints hang. */
   readonly concurrency: number;
   /** Maximum number of bytes that requests of one shop may send in a minute, over all processes. */
@@ -121,9 +124,14 @@ function createParts(o: DispatcherOptions) {
   });
   const shared = { ...o, active, inFlight, shards, healthChanges, wakeLoop, metrics, results };
   const loader = new QueueLoader(shared);
-  const attempts = new AttemptRunner({ ...shared, loader });
+  const onReleased = loader.endpointRecovered.bind(loader);
+  const holds = new NetworkHolds({ limit: o.limit, onReleased });
+  const attempts = new AttemptRunner({ ...shared, loader, holds });
   const retryNowMs = (): number => loader.retryNowMs();
-  const scheduler = new Scheduler({ ...shared, loader, shopBytes, attempts, offsetMs, retryNowMs });
+  const scheduler = new Scheduler({
+    ...shared,
+    ...{ loader, shopBytes, holds, attempts, offsetMs, retryNowMs },
+  });
   const gauges = {
     inFlight: () => inFlight.size(),
     queues: () => active.queues.size,

@@ -14,6 +14,8 @@ export interface Backlog {
    * delivery waits, and for an inactive subscription.
    */
   readonly nextAttemptAt: Date | null;
+  /** Until when a limit delays due deliveries, by the retry clock. None does when it is null or in the past. */
+  readonly delayedUntil: Date | null;
 }
 
 const MAX_COUNTED = 1_000;
@@ -23,6 +25,7 @@ interface Row {
   readonly count: number;
   readonly oldest: string | null;
   readonly nextAttemptAt: Date | null;
+  readonly delayedUntil: Date | null;
 }
 
 /**
@@ -37,13 +40,14 @@ export async function backlogsOf(
 ): Promise<ReadonlyMap<bigint, Backlog>> {
   const { rows } = await db.query<Row>(BACKLOGS, [shopId, subscriptionId ?? null]);
   return new Map(
-    rows.map(({ id, count, oldest, nextAttemptAt }) => [
+    rows.map(({ id, count, oldest, nextAttemptAt, delayedUntil }) => [
       id,
       {
         count: Math.min(count, MAX_COUNTED),
         isMore: count > MAX_COUNTED,
         oldestAt: oldest === null ? null : occurredAt(oldest),
         nextAttemptAt,
+        delayedUntil,
       },
     ]),
   );
@@ -56,13 +60,15 @@ function firstOf(condition: string): string {
 }
 
 // While the circuit of the endpoint is open, the oldest delivery keeps its own time, and the others wait for the next
-// probe: see the SQL function unload_queues.
+// probe: see the SQL function unload_queues. Otherwise only a limit makes a queue ready later than its first delivery is
+// due (QueueUnloader.postpone).
 const BACKLOGS = `
 select s.id, w.count, oldest.id as oldest,
        case when s.status = 'active' then greatest(
          least(fresh.next_attempt_at, retry.next_attempt_at),
-         case when e.circuit_opened_at is not null then least(e.held_until, oldest.next_attempt_at) end
-       ) end as "nextAttemptAt"
+         case when e.circuit_opened_at is not null then least(e.held_until, oldest.next_attempt_at) end,
+         delay.until
+       ) end as "nextAttemptAt", delay.until as "delayedUntil"
   from subscriptions s
   join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
  cross join lateral (
@@ -73,6 +79,10 @@ select s.id, w.count, oldest.id as oldest,
      where q.shop_id = $1 and q.subscription_id = s.id order by q.id limit 1) oldest on true
   left join lateral (${firstOf('not q.is_retry')}) fresh on true
   left join lateral (${firstOf('q.is_retry')}) retry on true
+  left join lateral (
+    select sq.ready_at as until from subscription_queues sq
+     where sq.shop_id = $1 and sq.subscription_id = s.id and e.circuit_opened_at is null
+       and sq.ready_at > least(fresh.next_attempt_at, retry.next_attempt_at)) delay on true
  where s.shop_id = $1 and ($2::bigint is null or s.id = $2) and s.deleted_at is null`;
 
 /** The newest failed attempt of a subscription. */

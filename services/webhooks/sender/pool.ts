@@ -179,6 +179,8 @@ const MAX_WIRE_BYTES = 256 * 1024;
 /** One connection with its HTTP/1.1 client. It sends one request at a time, and does not reconnect. */
 export class Connection {
   readonly origin: string;
+  /** The IP address that it has reached. */
+  readonly address: string;
   readonly #socket: Socket;
   readonly #client: Client;
   readonly #openedAt = performance.now();
@@ -186,8 +188,13 @@ export class Connection {
   #bytesBefore = 0;
 
   /** @param onClose called once, when either side has closed the socket. */
-  constructor(origin: string, socket: Socket, onClose: (connection: Connection) => void) {
+  constructor(
+    { origin, address }: { readonly origin: string; readonly address: string },
+    socket: Socket,
+    onClose: (connection: Connection) => void,
+  ) {
     this.origin = origin;
+    this.address = address;
     this.#socket = socket;
     let isTaken = false;
     this.#client = new Client(origin, {

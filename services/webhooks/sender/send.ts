@@ -16,6 +16,7 @@ import {
   trustOf,
 } from '../../platform/outbound/open-socket.ts';
 import { createResolver, type Resolve } from '../../platform/outbound/resolver.ts';
+import { type NetworkLimit, NetworkLimited } from './network-limit.ts';
 import { Connection, Deadline, Pool } from './pool.ts';
 import type { ResponseReader } from './response-reader.ts';
 import {
@@ -47,7 +48,7 @@ interface Sender {
    * attempt succeeds with any 2xx that is read to its end (or to our limit) before the deadline. A redirect is a
    * failure.
    *
-   * @throws only NoSocketLeft, which does not count as an attempt.
+   * @throws only NoSocketLeft and NetworkLimited, which do not count as an attempt.
    */
   readonly send: Send;
   /** Closes all connections. Attempts in flight fail. */
@@ -57,6 +58,8 @@ interface Sender {
 export interface SenderOptions {
   readonly policy: UrlPolicy;
   readonly meter?: Meter;
+  /** Limits what receivers get that have never answered 2xx. By default nothing does. */
+  readonly limit?: Pick<NetworkLimit, 'take' | 'proved'> | undefined;
   /** How names are resolved (tests). */
   readonly resolve?: Resolve;
   /** Total time of one attempt (tests). Milliseconds. */
@@ -69,7 +72,7 @@ export interface SenderOptions {
   readonly ca?: string;
 }
 
-interface Parts extends OpenOptions {
+interface Parts extends OpenOptions, Pick<SenderOptions, 'limit'> {
   readonly targetOf: (url: string) => Target | string;
   readonly pool: Pool;
   readonly metrics: SenderMetrics;
@@ -85,6 +88,7 @@ export function createSender(o: SenderOptions): Sender {
   const pool = new Pool();
   const parts: Parts = {
     policy: o.policy,
+    limit: o.limit,
     targetOf: createTargets(o.policy),
     pool,
     metrics: senderMetrics(o.meter ?? noMetrics.getMeter('none'), pool),
@@ -115,11 +119,16 @@ async function sendRequest(sending: Sending, parts: Parts): Promise<SendResult> 
     return finish(failed(undefined, `${NOT_ALLOWED}: it ${target}`));
   }
   const deadline = new Deadline(parts.attemptMs);
+  const limit = target.isAllowedOrigin ? undefined : parts.limit;
   try {
-    const response = await requestOver(parts, { target, sending, deadline, timing });
+    const o = { target, sending, deadline, timing };
+    const { response, address } = await requestOver({ ...parts, limit }, o);
     if (isNoSocketLeft(response.error)) throw response.error;
-    return finish(resultOf(response, timing, parts.now()));
+    const result = resultOf(response, timing, parts.now());
+    if (result.kind === 'delivered') limit?.proved(address);
+    return finish(result);
   } catch (error) {
+    if (error instanceof NetworkLimited) throw error;
     if (isNoSocketLeft(error)) {
       const shortage = new NoSocketLeft(error);
       parts.metrics.noSocketLeft(shortage.code);
@@ -143,20 +152,32 @@ interface OneRequest {
 
 /**
  * Sends the request on an idle connection if there is one. When the receiver has closed this connection, sends the
- * request on a new connection.
+ * request on a new connection. Returns the response, and the address that it came from.
  */
-async function requestOver(parts: Parts, o: OneRequest): Promise<ResponseReader> {
+async function requestOver(
+  parts: Parts,
+  o: OneRequest,
+): Promise<{ response: ResponseReader; address: string }> {
   const kept = parts.pool.take(o.target.origin);
   if (kept) {
-    const response = await post(kept, o);
-    parts.pool.giveBack(kept);
-    if (!wasClosedBefore(response)) return response;
+    const response = await postOver(kept, parts, o);
+    if (!wasClosedBefore(response)) return { response, address: kept.address };
     parts.metrics.requestResent();
   }
   const fresh = await open(parts, o);
   const response = await post(fresh, o);
   parts.pool.giveBack(fresh);
-  return response;
+  return { response, address: fresh.address };
+}
+
+/** Sends the request on a kept connection, unless its receiver has got enough for now. */
+async function postOver(kept: Connection, { pool, limit }: Parts, o: OneRequest) {
+  try {
+    await limit?.take(kept.address, o.sending.body.byteLength);
+    return await post(kept, o);
+  } finally {
+    pool.giveBack(kept);
+  }
 }
 
 function post(
@@ -178,14 +199,24 @@ function wasClosedBefore(response: ResponseReader): boolean {
   return response.beganAt === undefined && CLOSED.has(codeOf(response.error));
 }
 
-async function open(parts: Parts, { target, deadline, timing }: OneRequest): Promise<Connection> {
+async function open(
+  parts: Parts,
+  { target, sending, deadline, timing }: OneRequest,
+): Promise<Connection> {
   const opening = new AbortController();
   const timer = setTimeout(() => opening.abort(new TooLate('no connection in time')), CONNECT_MS);
   deadline.guard((reason) => opening.abort(reason));
+  let address = '';
+  const onReached = async (reached: string): Promise<void> => {
+    address = reached;
+    await parts.limit?.take(reached, sending.body.byteLength);
+  };
   try {
-    const socket = await openSocket(target.url, parts, { signal: opening.signal, timing });
+    const o = { ...parts, onReached };
+    const socket = await openSocket(target.url, o, { signal: opening.signal, timing });
     parts.metrics.opened();
-    const connection = new Connection(target.origin, socket, (closed) => parts.pool.remove(closed));
+    const about = { origin: target.origin, address };
+    const connection = new Connection(about, socket, (closed) => parts.pool.remove(closed));
     parts.pool.add(connection);
     return connection;
   } finally {

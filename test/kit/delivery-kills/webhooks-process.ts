@@ -171,7 +171,8 @@ function sender(simulated: SimulatedProcess, pool: pg.Pool, { telemetry, clock, 
     },
   });
   const wakeLoop = { wake: () => {} };
-  const health = { shards, healthChanges, wakeLoop, results };
+  const holds = { hold: () => {}, waitMs: () => 0 };
+  const health = { shards, healthChanges, wakeLoop, results, holds };
   const common = { pool, logger, clock, active, inFlight, ...health };
   const loader = new QueueLoader({
     ...common,

@@ -15,10 +15,12 @@ import {
   type Telemetry,
 } from '../../../platform/telemetry/telemetry.ts';
 import { webhookIdOf } from '../../log/delivery.ts';
+import { NetworkLimited } from '../../sender/network-limit.ts';
 import type { Send } from '../../sender/send.ts';
 import type { SendResult } from '../../sender/send-result.ts';
 import { SECRETS } from '../../subscriptions/secrets.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
+import type { NetworkHolds } from '../endpoint/network-holds.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { AttemptResult } from '../results/attempt-result.ts';
@@ -34,7 +36,8 @@ interface RunnerOptions extends AttemptOptions {
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
   readonly healthChanges: HealthChanges;
-  readonly loader: Pick<QueueLoader, 'endpointRecovered' | 'retryNowMs'>;
+  readonly holds: Pick<NetworkHolds, 'hold'>;
+  readonly loader: Pick<QueueLoader, 'endpointRecovered' | 'notify' | 'retryNowMs'>;
   readonly results: Pick<ResultWriter, 'add'>;
   readonly metrics: Pick<DeliveryMetrics, 'rescheduled'>;
 }
@@ -57,6 +60,7 @@ export class AttemptRunner {
   readonly #open = new Set<Promise<void>>();
   readonly #retrySlots = createRetrySlots();
   readonly #seldom = logSeldom(LOG_EVERY_MS);
+  readonly #seldomDelayed = logSeldom(LOG_EVERY_MS);
   /** No attempt starts before this time, because this process has no sockets left. */
   #shortUntilMs = 0;
 
@@ -100,17 +104,36 @@ export class AttemptRunner {
     const release = active.endpoints.keep(tracked.endpointKey);
     const result = await this.#resultOf(tracked);
     inFlight.complete(tracked);
-    if (result.sent) this.#noteHealth(tracked, result.sent.result);
-    results.add(this.#spread(result, tracked.endpointKey));
+    if (result?.sent) this.#noteHealth(tracked, result.sent.result);
+    if (result) results.add(this.#spread(result, tracked.endpointKey));
+    else this.#putBack(tracked);
     release();
   }
 
-  async #resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult> {
+  /** Returns undefined when the delivery must wait, because its receiver has got enough for now. */
+  async #resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult | undefined> {
     try {
       return await attempt(this.#o, due, token);
     } catch (error) {
+      if (error instanceof NetworkLimited) {
+        this.#o.holds.hold(due, error);
+        return undefined;
+      }
       return { due, token, sent: undefined, ended: null, pauseMs: this.#pauseAfter(error, due) };
     }
+  }
+
+  /** Leaves a delivery in its queue as it was read. The scheduler postpones the queues of its endpoint. */
+  #putBack({ due, queueKey: key }: TrackedAttempt): void {
+    const { inFlight, loader, logger } = this.#o;
+    inFlight.remove(due.id);
+    loader.notify({ keys: [key], isChange: false });
+    this.#seldomDelayed((deliveries) =>
+      logger.warn(
+        { shop: due.shopId, deliveries },
+        'receiver without a 2xx has got enough, deliveries delayed',
+      ),
+    );
   }
 
   /** Logs why this process could not make an attempt. Returns the pause of the delivery. Milliseconds. */

@@ -220,6 +220,7 @@ function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
     shards: ALL_SHARDS as ShardHolder,
     attempts: { start: () => {}, isShortOfSockets: () => false },
     loader: { postpone: async () => {} },
+    holds: { waitMs: () => 0 },
     wakeLoop: { wake: () => {} },
     concurrency: 8,
     offsetMs: () => 0,

@@ -261,6 +261,7 @@ describe('fresh deliveries', () => {
       inFlight: new InFlightAttempts(),
       shards: { tokenOf: () => 1n } as Partial<ShardHolder> as ShardHolder,
       attempts: { start: (due) => void started.push(due.id), isShortOfSockets: () => false },
+      holds: { waitMs: () => 0 },
       loader: { postpone: async () => {} },
       wakeLoop: { wake: () => {} },
       concurrency: 8,

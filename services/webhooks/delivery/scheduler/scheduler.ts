@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { ShardHolder } from '../../../platform/leases/shards.ts';
 import type { Loop } from '../../../platform/process/worker.ts';
 import type { AttemptRunner } from '../attempt/runner.ts';
+import type { NetworkHolds } from '../endpoint/network-holds.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
@@ -156,6 +157,7 @@ interface PickOptions {
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
   readonly shopBytes: ShopBytes;
+  readonly holds: Pick<NetworkHolds, 'waitMs'>;
   readonly loader: Pick<QueueLoader, 'postpone'>;
   /** Limit of attempts in flight, from the settings. */
   readonly concurrency: number;
@@ -215,20 +217,25 @@ function share(
   });
 }
 
-/** Unloads the queues of throttled shops, and returns the other queues. */
+/** Unloads the queues of throttled shops and of endpoints that must wait, and returns the other queues. */
 async function withoutThrottled(
-  { shopBytes, loader }: PickOptions,
+  { shopBytes, holds, loader }: PickOptions,
   queues: readonly ActiveQueue[],
 ): Promise<readonly ActiveQueue[]> {
-  const throttled = new Set<bigint>();
-  // One statement for each shop, because all its queues wait until the same time.
-  for (const [shopId, ofShop] of Map.groupBy(queues, (queue) => queue.shopId)) {
-    const waitMs = shopBytes.waitMs(shopId);
-    if (waitMs === 0) continue;
-    throttled.add(shopId);
-    await loader.postpone(ofShop, waitMs);
-  }
-  return queues.filter(({ shopId }) => !throttled.has(shopId));
+  const throttled = new Set<ActiveQueue>();
+  // One statement for each shop and endpoint, because all its queues wait until the same time.
+  const postpone = async (group: readonly ActiveQueue[], waitMs: number): Promise<void> => {
+    if (waitMs === 0) return;
+    for (const queue of group) throttled.add(queue);
+    await loader.postpone(group, waitMs);
+  };
+  for (const [shopId, ofShop] of Map.groupBy(queues, (queue) => queue.shopId))
+    await postpone(ofShop, shopBytes.waitMs(shopId));
+  const isHeld = ({ endpointKey }: ActiveQueue): boolean => holds.waitMs(endpointKey) > 0;
+  const held = queues.filter((queue) => !throttled.has(queue) && isHeld(queue));
+  for (const [key, ofEndpoint] of Map.groupBy(held, (queue) => queue.endpointKey))
+    await postpone(ofEndpoint, holds.waitMs(key));
+  return queues.filter((queue) => !throttled.has(queue));
 }
 
 function byHealthClass(of: (healthClass: HealthClass) => number): Record<HealthClass, number> {
