@@ -166,6 +166,11 @@ export const RIGHTS = {
     text: 'Allow what a partner app asks for beyond the rights of the member who connected it',
     permissions: 'owners',
   },
+  approveKeys: {
+    group: 'Developers',
+    text: 'Approve or reject an API key that may do more than the member who made it',
+    permissions: 'owners',
+  },
   manageTeam: {
     group: 'Team',
     text: 'See the members, invite people, change and remove members',

@@ -170,6 +170,7 @@ function keyCommands(run: Run, print: Print): Command {
 function stateOf(key: ApiKey, shop: Shop): string {
   if (key.revokedAt) return 'revoked';
   if (key.hasExpired) return 'expired';
+  if (key.isWaiting) return 'waits for an owner';
   if (key.sandbox === shop.sandbox) return 'active';
   return key.sandbox ? 'for sandbox only' : 'for live only';
 }

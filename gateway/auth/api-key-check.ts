@@ -21,6 +21,7 @@ interface StoredKey {
   readonly isRevoked: boolean;
   /** Compared with the clock of the database. */
   readonly hasExpired: boolean;
+  readonly isWaiting: boolean;
 }
 
 interface KeyCheckOptions {
@@ -30,8 +31,8 @@ interface KeyCheckOptions {
 
 export interface ApiKeyCheck {
   /**
-   * Returns the caller of a key. Returns undefined when the key is malformed, unknown, revoked or expired, or when it
-   * is a live key and its shop is a sandbox, or the reverse.
+   * Returns the caller of a key. Returns undefined when the key is malformed, unknown, revoked or expired, when it
+   * waits for an owner, or when it is a live key and its shop is a sandbox, or the reverse.
    *
    * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. If so, ids that do not exist
    *   cost no statement, and a key that was created within the last two seconds may be rejected.
@@ -75,6 +76,7 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
       if (parsed.sandbox !== stored.sandbox) return reject('other environment');
       if (stored.isRevoked) return reject('revoked');
       if (stored.hasExpired) return reject('expired');
+      if (stored.isWaiting) return reject('waits for an owner');
       used(parsed.keyId);
       return {
         shopId: stored.shopId,
@@ -98,8 +100,8 @@ const NO_HASH = Buffer.alloc(32);
 
 async function readKey(db: Queryable, keyId: string): Promise<StoredKey | undefined> {
   const { rows } = await db.query<StoredKey>(
-    `select k.shop_id as "shopId", s.sandbox, k.secret_hash as "secretHash", k.scopes, k.description,
-            k.rest_per_minute as "restPerMinute",
+    `select k.shop_id as "shopId", s.sandbox, coalesce(k.waiting_secret_hash, k.secret_hash) as "secretHash",
+            k.waiting_secret_hash is not null as "isWaiting", k.scopes, k.description, k.rest_per_minute as "restPerMinute",
             k.revoked_at is not null as "isRevoked", coalesce(k.expires_at <= now(), false) as "hasExpired"
      from api_keys k join shops s on s.id = k.shop_id where k.key_id = $1`,
     [keyId],

@@ -7,6 +7,7 @@ export type RejectionReason =
   | 'other environment'
   | 'revoked'
   | 'expired'
+  | 'waits for an owner'
   | 'wrong signature'
   | 'claims not accepted'
   | 'app not installed'

@@ -72,6 +72,8 @@ export const factShape = z.discriminatedUnion('kind', [
     scopes: z.array(z.string()),
     /** Whether it replaces another key. */
     rotated: z.boolean(),
+    /** Whether it waits for an owner. */
+    waiting: z.boolean(),
   }),
   z.object({
     kind: z.literal('new_device'),
@@ -129,10 +131,12 @@ export function apiKeyMade(o: {
   readonly description: string;
   readonly scopes: readonly string[];
   readonly isRotated: boolean;
+  readonly isWaiting: boolean;
 }): ShopFact {
   const { shopId, description, scopes } = o;
   const [at, user_id] = [new Date().toISOString(), String(o.userId)];
-  const key = { key_id: o.keyId, description, scopes: [...scopes], rotated: o.isRotated };
+  const flags = { rotated: o.isRotated, waiting: o.isWaiting };
+  const key = { key_id: o.keyId, description, scopes: [...scopes], ...flags };
   return {
     shopId,
     subject: `key:${o.keyId}`,

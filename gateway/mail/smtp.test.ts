@@ -344,6 +344,7 @@ const FACTS: Readonly<Record<Fact['kind'], Fact>> = {
     description: 'ERP',
     scopes: ['returns'],
     rotated: false,
+    waiting: false,
   },
   new_device: {
     kind: 'new_device',
@@ -392,6 +393,14 @@ describe('a mail', () => {
     expect(mailText([FACTS.endpoint_disabled], context).text).not.toContain('410');
     const gone = { ...FACTS.endpoint_disabled, reason: 'gone' } as Fact;
     expect(mailText([gone], context).text).toContain('answered 410 Gone');
+  });
+
+  test('about an API key that waits says that an owner must approve it', () => {
+    const { subject, text } = mailText([{ ...FACTS.api_key_made, waiting: true } as Fact], context);
+    expect(subject).toBe('[Hats] An API key waits for you: ERP');
+    expect(text).toContain('See, submit, change and, with an API key, process returns');
+    expect(text).toContain('It does not work until an owner approves it in the portal.');
+    expect(mailText([FACTS.api_key_made], context).text).not.toContain('approve');
   });
 
   test('says who saw the secret, connected the assistant or made an owner', () => {

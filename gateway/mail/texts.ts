@@ -203,18 +203,30 @@ function newOwner(first: FactOf<'owner_added'>, c: TextContext): Parts {
 
 function keyMade(first: FactOf<'api_key_made'>, c: TextContext): Parts {
   const name = plain(first.description, 100) || first.key_id;
+  const shop = c.shopName;
+  const [title, start] = first.waiting
+    ? ['An API key waits for you', `An API key of the shop ${shop} waits for an owner, because it`]
+    : first.rotated
+      ? ['API key rotated', `A new API key replaces another one of the shop ${shop}. It`]
+      : ['New API key', `An API key was made for the shop ${shop}. It`];
   return {
-    subject: `[${c.shopName}] ${first.rotated ? 'API key rotated' : 'New API key'}: ${name}`,
+    subject: `[${shop}] ${title}: ${name}`,
     lines: [
-      `${first.rotated ? 'A new API key replaces another one of' : 'An API key was made for'} the shop ${c.shopName}. It may:`,
+      first.waiting ? `${start} may do more than the person who made it:` : `${start} may:`,
       ...first.scopes.filter(isScope).map((scope) => `- ${SCOPE_RULES[scope].text}`),
       '',
       `When: ${timeText(first.at)}`,
       `By: ${plain(c.by, 400)}`,
       `Key id: ${first.key_id}`,
       '',
-      'If you expected this, you need not do anything.',
-      'If not: revoke the key in the portal, and check the members of the shop.',
+      ...(first.waiting
+        ? [
+            'It does not work until an owner approves it in the portal. If you did not expect it, reject it there.',
+          ]
+        : [
+            'If you expected this, you need not do anything.',
+            'If not: revoke the key in the portal, and check the members of the shop.',
+          ]),
     ],
   };
 }

@@ -4,13 +4,20 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { UsageService } from '../../proto/gen/rms/portal/v1/usage_pb.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import { openersAmong, SCOPES } from '../../services/contract/scopes.ts';
+import { openersAmong, SCOPES, type Scope } from '../../services/contract/scopes.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createLogger } from '../../services/platform/telemetry/log.ts';
-import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { rolesWith } from '../actions/rights.ts';
 import { createApiKeyCheck } from '../auth/api-key-check.ts';
 import { startVersionUsage } from '../auth/usage.ts';
+import { addMember, removeMember } from '../tenancy/members.ts';
+import type { Role } from '../tenancy/permissions.ts';
 
 let under: TestGateway;
 beforeAll(async () => {
@@ -37,7 +44,8 @@ async function works(text: string): Promise<boolean> {
 }
 
 const DAY_MS = 86_400_000;
-const content = { description: 'Warehouse', scopes: ['returns'] };
+/** A key that a developer may make without an owner. */
+const content = { description: 'Warehouse', scopes: ['developer_tools'] };
 const key = (): string => crypto.randomUUID();
 
 describe('API keys in the portal', () => {
@@ -237,6 +245,122 @@ describe('API keys in the portal', () => {
     expect(of('returns')?.description).toContain('pays refunds');
     expect(of('warehouse')?.operations).toContain('POST /dispositioning/assess');
     expect(of('warehouse')?.operations).not.toContain('GET /warehouse/returns');
+  });
+});
+
+describe('a key that may do more than the member who makes it', () => {
+  /** Written by hand. Owners and admins may do everything that a key can do. */
+  const OWN: Partial<Record<Role, readonly Scope[]>> = {
+    owner: SCOPES,
+    admin: SCOPES,
+    developer: ['returns:read', 'developer_tools', 'labels:write', 'giftcards:write'],
+  };
+
+  test.each(rolesWith('changeDevelopers'))('waits for an owner, made by: %s', async (role) => {
+    const maker = await portalPerson(under, { shopId: await under.newShop(), role });
+    const keys = maker.client(ApiKeysService);
+    const { scopes } = await keys.listScopes({});
+    for (const { scope, needsOwner } of scopes) {
+      const request = { description: scope, scopes: [scope], idempotencyKey: key() };
+      const { key: made, text } = await keys.createApiKey(request);
+      const isOwn = OWN[role]?.some((one) => one === scope) === true;
+      const state = isOwn ? 'valid' : 'waiting';
+      expect({ scope, needsOwner, state: made?.state, works: await works(text) }).toEqual({
+        ...{ scope, needsOwner: !isOwn, state, works: isOwn },
+      });
+    }
+  });
+
+  /** A key of a developer that waits, with an owner of the shop. */
+  async function waitingKey() {
+    const developer = await newDeveloper();
+    const owner = await portalPerson(under, { shopId: developer.shopId, role: 'owner' });
+    const keys = developer.client(ApiKeysService);
+    const request = { description: 'ERP', scopes: ['developer_tools', 'returns'] };
+    const made = await keys.createApiKey({ ...request, idempotencyKey: key() });
+    const [keyId, text] = [made.key?.id ?? '', made.text];
+    return { developer, keys, owner, ownerKeys: owner.client(ApiKeysService), keyId, text };
+  }
+  const entriesAbout = async (keyId: string) =>
+    (
+      await under.database.pool.query(
+        `select action, actor_id, detail->>'user_id' as maker from audit_log
+          where subject = $1 and action like 'api_key.%' order by id`,
+        [keyId],
+      )
+    ).rows.map((row) => Object.values(row));
+
+  test('works when an owner has approved it, and the log and a mail say who asked and who approved', async () => {
+    const { developer, keys, owner, ownerKeys, keyId, text } = await waitingKey();
+    expect((await ownerKeys.listApiKeys({})).keys[0]).toMatchObject({
+      id: keyId,
+      state: 'waiting',
+    });
+    expect(await codeOf(keys.approveApiKey({ keyId }))).toBe(Code.PermissionDenied);
+    expect(await codeOf(ownerKeys.rotateApiKey({ keyId, idempotencyKey: key() }))).toBe(
+      Code.FailedPrecondition,
+    );
+    expect(await works(text)).toBe(false);
+    for (let time = 0; time < 2; time += 1) {
+      expect((await ownerKeys.approveApiKey({ keyId })).key?.state).toBe('valid');
+    }
+    expect(await works(text)).toBe(true);
+    expect(await codeOf(ownerKeys.rejectApiKey({ keyId }))).toBe(Code.FailedPrecondition);
+    expect(await entriesAbout(keyId)).toEqual([
+      ['api_key.requested', String(developer.userId), null],
+      ['api_key.approved', String(owner.userId), String(developer.userId)],
+    ]);
+    const { rows } = await under.database.pool.query(
+      'select u.email, m.facts from mails m join users u on u.id = m.user_id where m.subject = $1',
+      [`key:${keyId}`],
+    );
+    expect(rows).toMatchObject([
+      { email: owner.email, facts: [{ waiting: true, scopes: ['developer_tools', 'returns'] }] },
+    ]);
+  });
+
+  test('never works after a rejection, nor after its maker was removed', async () => {
+    const [first, second] = [await waitingKey(), await waitingKey()];
+    for (let time = 0; time < 2; time += 1) {
+      expect((await first.ownerKeys.rejectApiKey(first)).key?.state).toBe('revoked');
+    }
+    const { shopId, email } = second.developer;
+    await removeMember(under.database.pool, { shopId, email, by: TEST_AUTHOR });
+    for (const { ownerKeys, keyId, text } of [first, second]) {
+      expect(await codeOf(ownerKeys.approveApiKey({ keyId }))).toBe(Code.FailedPrecondition);
+      expect(await works(text)).toBe(false);
+      expect((await entriesAbout(keyId)).at(-1)?.[0]).toBe('api_key.rejected');
+    }
+  });
+
+  test('that waits has a new text after a repeat, and still waits', async () => {
+    const keys = (await newDeveloper()).client(ApiKeysService);
+    const request = { ...content, scopes: ['carts'], idempotencyKey: key() };
+    const texts = [await keys.createApiKey(request), await keys.createApiKey(request)];
+    expect(texts.map((one) => one.key?.state)).toEqual(['waiting', 'waiting']);
+    for (const { text } of texts) expect(await works(text)).toBe(false);
+  });
+
+  test('is rotated only by those who may do as much', async () => {
+    const { keys, ownerKeys, developer, keyId, text } = await waitingKey();
+    await ownerKeys.approveApiKey({ keyId });
+    expect(await codeOf(keys.rotateApiKey({ keyId, idempotencyKey: key() }))).toBe(
+      Code.PermissionDenied,
+    );
+    const { shopId } = developer;
+    const admin = (await portalPerson(under, { shopId, role: 'admin' })).client(ApiKeysService);
+    const rotated = await admin.rotateApiKey({ keyId, idempotencyKey: key() });
+    expect(rotated.key?.state).toBe('valid');
+    expect([await works(text), await works(rotated.text)]).toEqual([true, true]);
+  });
+
+  test('is not approved by somebody who is no longer an owner', async () => {
+    const { owner, ownerKeys, keyId, text } = await waitingKey();
+    const { shopId, email } = owner;
+    await portalPerson(under, { shopId, role: 'owner' });
+    await addMember(under.database.pool, { shopId, email, role: 'admin', by: TEST_AUTHOR });
+    expect(await codeOf(ownerKeys.approveApiKey({ keyId }))).toBe(Code.PermissionDenied);
+    expect(await works(text)).toBe(false);
   });
 });
 

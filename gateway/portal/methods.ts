@@ -287,6 +287,14 @@ export const PORTAL_METHODS: readonly PortalMethod[] = [
       right: 'changeDevelopers',
       audit: ['portal.rotate_api_key', 'Rotate an API key'],
     },
+    approveApiKey: {
+      right: 'approveKeys',
+      audit: ['portal.approve_api_key', 'Approve an API key'],
+    },
+    rejectApiKey: {
+      right: 'approveKeys',
+      audit: ['portal.reject_api_key', 'Reject an API key'],
+    },
     revokeApiKey: {
       right: 'changeDevelopers',
       audit: ['portal.revoke_api_key', 'Revoke an API key'],

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
@@ -10,8 +10,10 @@ import { param, type Sql, sql, unnamed } from '../../services/platform/postgres/
 import { actorKindText } from '../../services/platform/values/actor.ts';
 import { DomainError, invalidField } from '../../services/platform/values/errors.ts';
 import { idempotencyConflict } from '../../services/platform/values/idempotency.ts';
+import { roleCovers } from '../actions/scope-rights.ts';
 import { hashSecret, newKey, newSecretFor, type ParsedKey, parseKey } from '../auth/key-format.ts';
 import { type Author, recordAudit } from './audit.ts';
+import type { Role } from './permissions.ts';
 import { requireShop } from './shops.ts';
 
 /** Maximum length of a description, as in the table. Unicode characters. */
@@ -41,6 +43,8 @@ export interface ApiKey {
   readonly expiresAt: Date | null;
   /** Compared with the clock of the database, as in `api-key-check.ts`. */
   readonly hasExpired: boolean;
+  /** Whether it waits for an owner. Until one approves it, it is rejected like an unknown key. */
+  readonly isWaiting: boolean;
   readonly revokedAt: Date | null;
   readonly createdByKind: string;
   readonly createdById: string;
@@ -106,6 +110,8 @@ export interface ApiKeyRow {
   readonly expiresAt?: Date | null | undefined;
   /** The keyed call that makes the key; absent for other calls. */
   readonly creation?: KeyCreation;
+  /** Whether it waits for an owner. */
+  readonly isWaiting?: boolean;
   readonly by: Author;
 }
 
@@ -127,14 +133,16 @@ export async function insertApiKey(
   const kind = actorKindText.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED);
   await tx.query(
     unnamed(sql`
-insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at, sandbox,
-                      created_by_kind, created_by_id, creation_key, creation_hash)
-values (${shopId}, ${keyId}, ${hashSecret(secret)}, ${[...new Set(scopes)]}, ${key.description},
+insert into api_keys (shop_id, key_id, secret_hash, waiting_secret_hash, scopes, description, rest_per_minute,
+                      expires_at, sandbox, created_by_kind, created_by_id, creation_key, creation_hash)
+values (${shopId}, ${keyId}, ${key.isWaiting ? randomBytes(32) : hashSecret(secret)},
+        ${key.isWaiting ? hashSecret(secret) : null}, ${[...new Set(scopes)]}, ${key.description},
         ${key.restPerMinute ?? null}, ${key.expiresAt ?? null}, ${sandbox},
         ${kind}, ${by.actor.id}, ${key.creation?.key ?? null}, ${key.creation?.hash ?? null})`),
   );
   const detail = { scopes };
-  await recordAudit(tx, { shopId, by, action: 'api_key.created', subject: keyId, detail });
+  const action = key.isWaiting ? 'api_key.requested' : 'api_key.created';
+  await recordAudit(tx, { shopId, by, action, subject: keyId, detail });
 }
 
 /**
@@ -198,7 +206,7 @@ async function selectKeys(db: Queryable, keys: Sql): Promise<ApiKey[]> {
      select k.shop_id as "shopId", k.key_id as "keyId", k.sandbox, k.scopes, k.description,
             k.rest_per_minute as "restPerMinute", k.created_at as "createdAt",
             k.last_used_at as "lastUsedAt", k.expires_at as "expiresAt", k.revoked_at as "revokedAt",
-            coalesce(k.expires_at <= now(), false) as "hasExpired",
+            coalesce(k.expires_at <= now(), false) as "hasExpired", k.waiting_secret_hash is not null as "isWaiting",
             k.created_by_kind as "createdByKind", k.created_by_id as "createdById", creator.name as "createdByName",
             k.replaced_by as "replacedBy", used.last_operation as "lastOperation"
        from (${keys}) k
@@ -263,7 +271,8 @@ interface KeyedCall {
   readonly shopId: bigint;
   /** 1 to 200 characters. The client makes one for each key that the user wants. */
   readonly idempotencyKey: string;
-  readonly by: Author;
+  /** With a `userId` it is a member, whose rights limit the key. Without one it is an operator. */
+  readonly by: Author & { readonly userId?: bigint };
   /** Called in the transaction that stores the key. Not for a repeat. */
   readonly keyMade?: (tx: Queryable, key: MadeKey) => Promise<void>;
 }
@@ -275,10 +284,34 @@ export interface MadeKey {
   readonly scopes: readonly Scope[];
   /** Whether it replaces another key. */
   readonly isRotated: boolean;
+  /** Whether it waits for an owner. */
+  readonly isWaiting: boolean;
+}
+
+/** The role of a member. @throws DomainError PERMISSION_DENIED for others, such as a member who was removed just now. */
+export async function requireRole(tx: Queryable, shopId: bigint, userId: bigint): Promise<Role> {
+  const { rows } = await tx.query<{ role: Role }>(
+    'select role from memberships where shop_id = $1 and user_id = $2',
+    [shopId, userId],
+  );
+  if (rows[0]) return rows[0].role;
+  const text = 'you are no longer a member of the shop';
+  throw new DomainError(Code.PermissionDenied, ErrorReason.UNSPECIFIED, text);
+}
+
+/** Whether a key with these scopes may do more than the member may. The role cannot change while the shop is locked. */
+async function isAbove(
+  tx: Queryable,
+  { shopId, by }: Pick<KeyedCall, 'shopId' | 'by'>,
+  scopes: readonly Scope[],
+): Promise<boolean> {
+  if (by.userId === undefined) return false;
+  const role = await requireRole(tx, shopId, by.userId);
+  return !scopes.every((scope) => roleCovers(role, scope));
 }
 
 /**
- * Creates an API key. A repeat with the same idempotency key returns the same API key with a new secret: the caller did
+ * Creates an API key. If it may do more than the member who makes it, it waits for an owner. A repeat with the same idempotency key returns the same API key with a new secret: the caller did
  * not get the first secret, and nobody stored it. This works for 10 minutes, and only until the API key is used.
  *
  * @throws DomainError as `createApiKey`; ALREADY_EXISTS when the idempotency key was used for another call, or the
@@ -310,8 +343,13 @@ export function issueApiKey(
     if (repeated) return repeated;
     await requireKeyQuota(tx, shopId);
     const created = newKey({ sandbox });
-    await insertApiKey(tx, { shopId, scopes, description, expiresAt, creation, by }, created);
-    await o.keyMade?.(tx, { keyId: created.keyId, description, scopes, isRotated: false });
+    const isWaiting = await isAbove(tx, o, scopes);
+    const row = { shopId, scopes, description, expiresAt, creation, by, isWaiting };
+    await insertApiKey(tx, row, created);
+    await o.keyMade?.(tx, {
+      ...{ keyId: created.keyId, description, scopes },
+      ...{ isRotated: false, isWaiting },
+    });
     return { keyId: created.keyId, text: created.text };
   });
 }
@@ -323,6 +361,7 @@ interface FormerKey {
   readonly restPerMinute: number | null;
   readonly sandbox: boolean;
   readonly isValid: boolean;
+  readonly isWaiting: boolean;
   readonly replacedBy: string | null;
   /** When a new key with the lifetime of the former one expires; null when the former one does not expire. */
   readonly nextExpiry: Date | null;
@@ -333,8 +372,9 @@ interface FormerKey {
  * overlap. Repeats are as in {@link issueApiKey}.
  *
  * @param o.overlapHours how long the former key also works.
- * @throws DomainError NOT_FOUND when the shop has no such key; FAILED_PRECONDITION when the former key is revoked,
- *   expired or already rotated.
+ * @throws DomainError NOT_FOUND when the shop has no such key; PERMISSION_DENIED when it may do more than the member, who
+ *   would get its secret; FAILED_PRECONDITION when the former key is revoked, expired, already rotated, or waits for an
+ *   owner.
  */
 export function rotateApiKey(
   pool: pg.Pool,
@@ -345,6 +385,7 @@ export function rotateApiKey(
   return inTransaction(pool, async (tx) => {
     await lockShop(tx, shopId);
     const former = await formerKey(tx, shopId, keyId);
+    if (await isAbove(tx, o, former.scopes)) throw mayNotRotate();
     const repeated = await repeatOf(tx, shopId, creation);
     if (repeated) return repeated;
     requireRotatable(former);
@@ -361,7 +402,10 @@ export function rotateApiKey(
     );
     const detail = { replaced_by: created.keyId, overlap_hours: overlapHours };
     await recordAudit(tx, { shopId, by, action: 'api_key.rotated', subject: keyId, detail });
-    await o.keyMade?.(tx, { keyId: created.keyId, description, scopes, isRotated: true });
+    await o.keyMade?.(tx, {
+      ...{ keyId: created.keyId, description, scopes },
+      ...{ isRotated: true, isWaiting: false },
+    });
     return { keyId: created.keyId, text: created.text };
   });
 }
@@ -370,6 +414,7 @@ async function formerKey(tx: Queryable, shopId: bigint, keyId: string): Promise<
   const { rows } = await tx.query<FormerKey>(
     `select scopes, description, rest_per_minute as "restPerMinute", sandbox, replaced_by as "replacedBy",
             revoked_at is null and (expires_at is null or expires_at > now()) as "isValid",
+            waiting_secret_hash is not null as "isWaiting",
             now() + (expires_at - created_at) as "nextExpiry"
        from api_keys where shop_id = $1 and key_id = $2`,
     [shopId, keyId],
@@ -379,15 +424,25 @@ async function formerKey(tx: Queryable, shopId: bigint, keyId: string): Promise<
   throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such key');
 }
 
-function requireRotatable({ isValid, replacedBy }: FormerKey): void {
+function mayNotRotate(): DomainError {
+  const text = 'the key may do more than you: ask a member with its rights to rotate it';
+  return new DomainError(Code.PermissionDenied, ErrorReason.UNSPECIFIED, text);
+}
+
+function requireRotatable({ isValid, isWaiting, replacedBy }: FormerKey): void {
   const text = !isValid
     ? 'the key is revoked or expired: create another one'
-    : replacedBy !== null && `the key was rotated already: ${replacedBy} replaces it`;
+    : isWaiting
+      ? 'the key waits for an owner'
+      : replacedBy !== null && `the key was rotated already: ${replacedBy} replaces it`;
   if (text) throw new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
 }
 
-/** Serializes the key creations of one shop, so that the quota is exact and a repeat sees the first call. */
-async function lockShop(tx: Queryable, shopId: bigint) {
+/**
+ * Serializes the key creations of one shop, so that the quota is exact and a repeat sees the first call. Changes of
+ * members and roles wait for it, too.
+ */
+export async function lockShop(tx: Queryable, shopId: bigint) {
   await tx.query('select id from shops where id = $1 for no key update', [shopId]);
   return requireShop(tx, shopId);
 }
@@ -411,10 +466,11 @@ async function repeatOf(
   const { rows } = await tx.query<{
     keyId: string;
     sandbox: boolean;
+    isWaiting: boolean;
     isSame: boolean;
     isRepeatable: boolean;
   }>(
-    `select key_id as "keyId", sandbox, creation_hash = $3 as "isSame",
+    `select key_id as "keyId", sandbox, waiting_secret_hash is not null as "isWaiting", creation_hash = $3 as "isSame",
             last_used_at is null and revoked_at is null and created_at > now() - ${REPEATABLE} as "isRepeatable"
        from api_keys where shop_id = $1 and creation_key = $2`,
     [shopId, key, hash],
@@ -427,7 +483,8 @@ async function repeatOf(
     throw new DomainError(Code.AlreadyExists, ErrorReason.IDEMPOTENCY_CONFLICT, text);
   }
   const renewed = newSecretFor(earlier.keyId, earlier);
-  await tx.query('update api_keys set secret_hash = $3 where shop_id = $1 and key_id = $2', [
+  const column = earlier.isWaiting ? 'waiting_secret_hash' : 'secret_hash';
+  await tx.query(`update api_keys set ${column} = $3 where shop_id = $1 and key_id = $2`, [
     shopId,
     earlier.keyId,
     hashSecret(renewed.secret),

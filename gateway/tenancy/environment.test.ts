@@ -14,6 +14,7 @@ import { connectServices } from '../services.ts';
 import { issueApiKey, listApiKeys, revokeApiKey, rotateApiKey } from './api-keys.ts';
 import { switchEnvironment } from './environment.ts';
 import { revokeGrant } from './grants.ts';
+import { approveApiKey, rejectApiKey } from './key-approval.ts';
 import { addMember, removeMember } from './members.ts';
 import type { Role } from './permissions.ts';
 import { requireShop } from './shops.ts';
@@ -197,6 +198,60 @@ describe('two writes of one API key at the same time have the outcome of one aft
             key.revokedAt !== null,
             key.expiresAt !== null,
           ]),
+      },
+      pair,
+    );
+    expect(together).toEqual(serial);
+  });
+});
+
+describe('two decisions about one waiting key at the same time have the outcome of one after the other', () => {
+  interface Target {
+    readonly shopId: bigint;
+    readonly keyId: string;
+    readonly owner: string;
+    readonly maker: string;
+    readonly by: typeof TEST_AUTHOR & { readonly userId: bigint };
+  }
+  const writes: Record<string, (of: Target) => Promise<unknown>> = {
+    approve: (of) => approveApiKey(pool(), of),
+    reject: (of) => rejectApiKey(pool(), of),
+    revoke: (of) => revokeApiKey(pool(), of),
+    'remove the maker': ({ shopId, maker: email }) => removeMember(pool(), { shopId, email, by }),
+    'make the owner an admin': async ({ shopId, owner: email }) =>
+      (await addMember(pool(), { shopId, email, role: 'admin', by })).role,
+  };
+
+  test.each(pairsOf(Object.keys(writes)))('%s, then %s', async (...pair) => {
+    const { together, serial } = await outcomesOfPair<Target>(
+      {
+        pool: pool(),
+        async make() {
+          const shopId = await under.newShop();
+          const member = async (role: Role) => {
+            const email = `${randomUUID()}@example.com`;
+            const { userId } = await addMember(pool(), { shopId, email, role, by });
+            return { email, by: { ...by, userId } };
+          };
+          const [owner, maker] = [await member('owner'), await member('developer')];
+          await member('owner');
+          const made = { shopId, scopes: ['returns'], idempotencyKey: randomUUID(), by: maker.by };
+          const { keyId } = await issueApiKey(pool(), { ...made, description: '' });
+          return { shopId, keyId, by: owner.by, owner: owner.email, maker: maker.email };
+        },
+        lock: ({ shopId }) => ({
+          text: 'select from shops where id = $1 for update',
+          values: [shopId],
+        }),
+        writes,
+        stored: async ({ shopId }) => {
+          const { rows } = await pool().query(
+            'select action from audit_log where shop_id = $1 order by id',
+            [shopId],
+          );
+          const [key] = await listApiKeys(pool(), shopId);
+          return [key?.isWaiting, key?.revokedAt === null, rows];
+        },
       },
       pair,
     );

@@ -158,7 +158,8 @@ export async function listMembers(db: Queryable, shopId: bigint): Promise<Listed
               where g.user_id = m.user_id and g.shop_id = m.shop_id) as "assistantUsedAt",
             array(select coalesce(nullif(k.description, ''), k.key_id) from api_keys k
                    where k.shop_id = m.shop_id and k.created_by_kind = 'user' and k.created_by_id = m.user_id::text
-                     and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+                     and k.revoked_at is null and k.waiting_secret_hash is null
+                     and (k.expires_at is null or k.expires_at > now())
                    order by k.created_at desc, k.key_id limit ${MAX_KEYS}) as keys
        from memberships m join users u on u.id = m.user_id
       where m.shop_id = $1 order by m.created_at, m.user_id`,

@@ -5,7 +5,10 @@ import { PORTAL_METHODS } from '../methods.ts';
 
 /** Changes of the gateway's own data. The portal, the API, assistants and commands can all make them. */
 const GATEWAY_ACTIONS = {
+  'api_key.approved': 'API key approved',
   'api_key.created': 'API key created',
+  'api_key.rejected': 'API key rejected',
+  'api_key.requested': 'API key requested: waits for an owner',
   'api_key.rotated': 'API key rotated',
   'api_key.revoked': 'API key revoked',
   'app.access_ended': 'Access of a partner app ended',

@@ -9,6 +9,7 @@ import type {
 import { OPERATIONS } from '../../../services/contract/operations.ts';
 import { openersAmong, SCOPE_RULES, SCOPES } from '../../../services/contract/scopes.ts';
 import type { Queryable } from '../../../services/platform/postgres/postgres.ts';
+import { roleCovers } from '../../actions/scope-rights.ts';
 import { apiKeyMade } from '../../mail/facts.ts';
 import {
   type ApiKey,
@@ -19,6 +20,7 @@ import {
   revokeApiKey,
   rotateApiKey,
 } from '../../tenancy/api-keys.ts';
+import { approveApiKey, rejectApiKey } from '../../tenancy/key-approval.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { invalid, keyOf, notFound, textOf, timeOf } from '../fields.ts';
@@ -49,7 +51,8 @@ export function apiKeysService({ pool, mails }: Portal): ServiceImpl<typeof ApiK
       return { keys: inOrder(all.reverse().map(apiKeyView)) };
     },
 
-    listScopes() {
+    listScopes(_request, context) {
+      const { role } = callOf(context).session;
       return {
         scopes: SCOPES.map((scope) => ({
           scope,
@@ -57,6 +60,7 @@ export function apiKeysService({ pool, mails }: Portal): ServiceImpl<typeof ApiK
           operations: OPERATIONS.filter(
             (operation) => openersAmong([scope], operation).length > 0,
           ).map(({ method, path }) => `${method} ${path}`),
+          needsOwner: !roleCovers(role, scope),
         })),
       };
     },
@@ -97,6 +101,18 @@ export function apiKeysService({ pool, mails }: Portal): ServiceImpl<typeof ApiK
       };
     },
 
+    async approveApiKey({ keyId }, context) {
+      const call = callOf(context);
+      await approveApiKey(pool, { shopId: call.session.shopId, keyId, by: authorOf(call) });
+      return { key: apiKeyView(await keyNamed(call, keyId)) };
+    },
+
+    async rejectApiKey({ keyId }, context) {
+      const call = callOf(context);
+      await rejectApiKey(pool, { shopId: call.session.shopId, keyId, by: authorOf(call) });
+      return { key: apiKeyView(await keyNamed(call, keyId)) };
+    },
+
     async revokeApiKey({ keyId }, context) {
       const call = callOf(context);
       await revokeApiKey(pool, { shopId: call.session.shopId, keyId, by: authorOf(call) });
@@ -120,7 +136,10 @@ function expiryOf({
 
 type KeyView = MessageInitShape<typeof ApiKeySchema>;
 
-/** Puts a replaced key that still works below the key that replaces it, and keys that no longer work at the end. */
+/**
+ * Puts keys that wait for an owner first, a replaced key that still works below the key that replaces it, and keys that
+ * no longer work at the end.
+ */
 function inOrder(keys: readonly KeyView[]): KeyView[] {
   const valid = keys.filter(({ state }) => state === 'valid');
   const ids = new Set(valid.map(({ id }) => id));
@@ -131,7 +150,11 @@ function inOrder(keys: readonly KeyView[]): KeyView[] {
     return former ? [key, ...withFormer(former)] : [key];
   };
   const newest = valid.filter(({ replacedBy }) => !ids.has(replacedBy));
-  return [...newest.flatMap(withFormer), ...keys.filter(({ state }) => state !== 'valid')];
+  return [
+    ...keys.filter(({ state }) => state === 'waiting'),
+    ...newest.flatMap(withFormer),
+    ...keys.filter(({ state }) => state !== 'valid' && state !== 'waiting'),
+  ];
 }
 
 function apiKeyView(key: ApiKey): KeyView {
@@ -155,7 +178,8 @@ function apiKeyView(key: ApiKey): KeyView {
   };
 }
 
-function stateOf({ revokedAt, hasExpired }: ApiKey): string {
+function stateOf({ revokedAt, hasExpired, isWaiting }: ApiKey): string {
   if (revokedAt) return 'revoked';
-  return hasExpired ? 'expired' : 'valid';
+  if (hasExpired) return 'expired';
+  return isWaiting ? 'waiting' : 'valid';
 }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { portalForTests, type Visitor } from '../../kit/portal/visitor.ts';
+import { until } from '../../kit/until.ts';
 
 const portal = portalForTests();
 
@@ -103,7 +104,7 @@ describe('a return', () => {
   });
 });
 
-test('an API key is shown once, works, and ends when it is revoked', () =>
+test('an API key is shown once, works when an owner has approved it, and ends when it is revoked', () =>
   as('developer', async ({ page, open }) => {
     const read = async (key: string) => {
       const [ref] = portal.stack.shop.fixtures.returns.open ?? [];
@@ -125,7 +126,16 @@ test('an API key is shown once, works, and ends when it is revoked', () =>
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
     await page.mouse.click(5, 5);
-    expect(await read(key)).toBe(200);
+    await dialog.getByText('The key waits for an owner').waitFor();
+    expect(await read(key)).toBe(401);
+    await as('owner', async (owner) => {
+      await owner.open('/api-keys');
+      await press(owner.page, `Approve ${name}`);
+      await press(owner.page, 'Approve the key');
+      const row = owner.page.getByRole('row').filter({ hasText: name });
+      await row.getByText('Valid', { exact: true }).waitFor();
+    });
+    await until(async () => (await read(key)) === 200);
     await press(page, 'I have copied it');
     await press(page, `Revoke ${name}`);
     await press(page, 'Revoke the key');

@@ -125,7 +125,7 @@ describe('the payload version', () => {
 test('a rotated key is below the new one, says when it ends, and can be ended now', async () => {
   const { page } = developer;
   const description = `Key to rotate ${randomUUID()}`;
-  const made = { idempotencyKey: randomUUID(), description, scopes: ['returns'] };
+  const made = { idempotencyKey: randomUUID(), description, scopes: ['developer_tools'] };
   const { key, text } = await callPortal<{ key: { id: string }; text: string }>(
     page,
     'ApiKeysService/CreateApiKey',
@@ -155,13 +155,13 @@ test('a rotated key is below the new one, says when it ends, and can be ended no
 test('who still calls the old version is a page with the last call and the day when the version ends', async () => {
   const { page } = developer;
   const description = `Key that calls ${randomUUID()}`;
-  const made = { idempotencyKey: randomUUID(), description, scopes: ['returns'] };
+  const made = { idempotencyKey: randomUUID(), description, scopes: ['developer_tools'] };
   const { key, text } = await callPortal<{ key: { id: string }; text: string }>(
     page,
     'ApiKeysService/CreateApiKey',
     made,
   );
-  const url = `${developer.stack.file.base_url}/api/2026-07/warehouse/return/details?return_id=1`;
+  const url = `${developer.stack.file.base_url}/api/2026-07/webhooks`;
   expect((await fetch(url, { headers: { 'x-authorization': text } })).status).toBe(200);
   // Uses are written once a minute.
   await until(
@@ -173,7 +173,7 @@ test('who still calls the old version is a page with the last call and the day w
   );
   await developer.open('/usage');
   const row = page.getByRole('row').filter({ hasText: description });
-  await row.getByText('GET /warehouse/return/details').waitFor();
+  await row.getByText('GET /webhooks').waitFor();
   expect(await row.innerText()).toContain('2026-07');
   expect(await row.locator('time').count()).toBe(2);
   expect(await row.getByText('Active').count()).toBe(0);
@@ -193,7 +193,7 @@ test('who still calls the old version is a page with the last call and the day w
   await page.getByRole('button', { name: `Revoke ${description}` }).click();
   const warning = page.getByRole('dialog').getByRole('alert');
   await warning.getByText('A system uses this key').waitFor();
-  await warning.getByText('GET /warehouse/return/details').waitFor();
+  await warning.getByText('GET /webhooks').waitFor();
   await callPortal(page, 'ApiKeysService/RevokeApiKey', { keyId: key.id });
   await developer.open('/usage');
   await row.getByText('Key revoked').waitFor();

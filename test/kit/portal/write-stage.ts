@@ -24,6 +24,8 @@ export interface WriteStage {
   readonly destination: string;
   readonly key: string;
   readonly keyToRevoke: string;
+  /** Keys that wait for an owner. */
+  readonly waitingKeys: { readonly approve: string; readonly reject: string };
   /** The name of a partner app and of an assistant. */
   readonly app: string;
   readonly member: string;
@@ -49,9 +51,12 @@ export async function writeStage(stack: OpenStack, page: Page): Promise<WriteSta
   const place = { name: ids.destination, type: 'DESTINATION_TYPE_DONATE', enabled: false };
   const address = { countryCode: 'GB' };
   await call('DestinationsService/CreateDestination', { ...key(), ...place, address });
-  for (const description of [ids.key, ids.revoke]) {
+  const waitingKeys = { approve: randomUUID(), reject: randomUUID() };
+  const waiting = Object.values(waitingKeys);
+  for (const description of [ids.key, ids.revoke, ...waiting]) {
     await call('ApiKeysService/CreateApiKey', { ...key(), description, scopes: ['returns'] });
   }
+  await letWait(stack, waiting);
   const member = `${randomUUID()}@example.com`;
   await addTeamMember(stack, { email: member, role: 'analyst' });
   const invited = {
@@ -78,6 +83,7 @@ export async function writeStage(stack: OpenStack, page: Page): Promise<WriteSta
     destination: ids.destination,
     key: ids.key,
     keyToRevoke: ids.revoke,
+    waitingKeys,
     app,
     member,
     invited,
@@ -88,6 +94,16 @@ export async function writeStage(stack: OpenStack, page: Page): Promise<WriteSta
       await Promise.all([receiver.stop(), broken.stop()]);
     },
   };
+}
+
+/** Makes keys wait for an owner, as those of a member who may do less. */
+async function letWait(stack: OpenStack, descriptions: readonly string[]): Promise<void> {
+  const pool = gatewayPool(stack);
+  await pool.query(
+    'update api_keys set waiting_secret_hash = secret_hash where description = any($1::text[])',
+    [descriptions],
+  );
+  await pool.end();
 }
 
 /** Flags a return, and returns the id of the delivery that says so when it was received. */

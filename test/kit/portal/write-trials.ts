@@ -198,6 +198,16 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: by((stage) => `Rotate ${stage.key}`),
     press: 'Make a new key',
   },
+  'ApiKeysService/ApproveApiKey': {
+    at: () => '/api-keys',
+    open: by((stage) => `Approve ${stage.waitingKeys.approve}`),
+    press: 'Approve the key',
+  },
+  'ApiKeysService/RejectApiKey': {
+    at: () => '/api-keys',
+    open: by((stage) => `Reject ${stage.waitingKeys.reject}`),
+    press: 'Reject the key',
+  },
   'ApiKeysService/RevokeApiKey': {
     at: () => '/api-keys',
     open: by((stage) => `Revoke ${stage.keyToRevoke}`),

@@ -18,6 +18,7 @@ import { now } from '../../parts/time/clock.ts';
 import { Time } from '../../parts/time/time.tsx';
 import { useSession } from '../../session/session.tsx';
 
+const DecideKey = lazyPart(async () => (await import('./decide-key.tsx')).DecideKey, 1);
 const RotateKey = lazyPart(async () => (await import('./key-dialogs.tsx')).RotateKey);
 const CreateKey = lazyPart(async () => (await import('./key-dialogs.tsx')).CreateKey);
 
@@ -60,7 +61,8 @@ export function ApiKeysPage() {
                   { title: 'Actions', cell: (key) => <KeyActions of={key} rotate={setDialog} /> },
                 ]}
               />
-              {keys.filter(({ state }) => state !== 'valid').length >= ENDED && (
+              {keys.filter(({ state }) => state !== 'valid' && state !== 'waiting').length >=
+                ENDED && (
                 <Text size="sm" c="dimmed" mt="xs">
                   Of the keys that have ended, these are the {ENDED} that ended last.
                 </Text>
@@ -135,6 +137,7 @@ function State({ of: { state, expiresAt, replacedBy } }: { readonly of: ApiKey }
   return (
     <>
       <Status state={works && isReplaced ? 'replaced' : state} />
+      {state === 'waiting' && <SecondLine>for an owner, who got a mail</SecondLine>}
       {works && expiresAt && (
         <SecondLine>
           {isReplaced ? (
@@ -170,10 +173,15 @@ function Scopes({ scopes }: { readonly scopes: readonly string[] }) {
 
 function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => void }) {
   const { can } = useSession();
-  const { revokeApiKey, rotateApiKey } = ApiKeysService.method;
+  const { approveApiKey, listScopes, revokeApiKey, rotateApiKey } = ApiKeysService.method;
+  const { data } = useQuery(listScopes, {}, { staleTime: Infinity });
   const { send, isPending } = useWrite(revokeApiKey, { done: 'The key is revoked.' });
-  const { id, description, state, replacedBy } = o.of;
-  if (state !== 'valid') return null;
+  const { id, description, scopes, state, replacedBy } = o.of;
+  if (state === 'waiting' && can(approveApiKey)) return <DecideKey of={o.of} />;
+  if (state !== 'valid' && state !== 'waiting') return null;
+  const isAbove = data?.scopes.some(
+    ({ scope, needsOwner }) => needsOwner && scopes.includes(scope),
+  );
   const name = description || id;
   const isReplaced = replacedBy !== '';
   const words = isReplaced ? END_NOW : REVOKE;
@@ -187,7 +195,7 @@ function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => 
     });
   return (
     <Group gap="xs">
-      {can(rotateApiKey) && !isReplaced && (
+      {can(rotateApiKey) && state === 'valid' && !isReplaced && !isAbove && (
         <RowButton
           text="Rotate"
           label={`Rotate ${name}`}

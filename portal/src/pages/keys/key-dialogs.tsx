@@ -14,6 +14,7 @@ import { type ReactNode, useState } from 'react';
 import {
   type ApiKey,
   ApiKeysService,
+  type CreateApiKeyResponse,
   type RotateApiKeyResponse,
 } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
@@ -38,13 +39,23 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const [description, setDescription] = useState('');
   const [scopes, setScopes] = useState<string[]>([]);
   const [days, setDays] = useState('365');
-  const [text, setText] = useState<string>();
+  const [made, setMade] = useState<CreateApiKeyResponse>();
   const known = useQuery(ApiKeysService.method.listScopes, {}, { staleTime: Infinity });
   const { run, isPending, error } = useWrite(ApiKeysService.method.createApiKey, {
     inline: true,
-    onSuccess: (response) => setText(response.text),
+    onSuccess: setMade,
   });
-  if (text !== undefined) return <KeyText text={text} scopes={scopes} onClose={onClose} />;
+  if (made) {
+    return (
+      <KeyText text={made.text} scopes={scopes} onClose={onClose}>
+        {made.key?.state === 'waiting' && (
+          <Alert color="blue" title="The key waits for an owner">
+            It may do more than you, so it works as soon as an owner approves it on this page.
+          </Alert>
+        )}
+      </KeyText>
+    );
+  }
   const submit = () =>
     run({ description, scopes, ...(days !== '' && { lifetimeDays: Number(days) }) });
   return (
@@ -78,8 +89,13 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
         <Stack gap="xs" mt="xs">
           <Loaded query={known}>
             {(found) =>
-              found.scopes.map(({ scope, description: about }) => (
-                <Checkbox key={scope} value={scope} label={about || scope} description={scope} />
+              found.scopes.map(({ scope, description: about, needsOwner }) => (
+                <Checkbox
+                  key={scope}
+                  value={scope}
+                  label={about || scope}
+                  description={needsOwner ? `${scope}, needs the approval of an owner` : scope}
+                />
               ))
             }
           </Loaded>

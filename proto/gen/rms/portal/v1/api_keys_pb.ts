@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/api_keys.proto.
  */
 export const file_rms_portal_v1_api_keys: GenFile = /*@__PURE__*/
-  fileDesc("ChxybXMvcG9ydGFsL3YxL2FwaV9rZXlzLnByb3RvEg1ybXMucG9ydGFsLnYxIowDCgZBcGlLZXkSCgoCaWQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSDgoGc2NvcGVzGAMgAygJEg0KBXN0YXRlGAQgASgJEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKCmNyZWF0ZWRfYnkYBiABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIuCgpleHBpcmVzX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpyZXZva2VkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmxhc3Rfb3BlcmF0aW9uGAogASgJEhcKD3Jlc3RfcGVyX21pbnV0ZRgLIAEoBRIPCgdzYW5kYm94GAwgASgIEhMKC3JlcGxhY2VkX2J5GA0gASgJIkoKEFNjb3BlRGVzY3JpcHRpb24SDQoFc2NvcGUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKb3BlcmF0aW9ucxgDIAMoCSIUChJMaXN0QXBpS2V5c1JlcXVlc3QiOgoTTGlzdEFwaUtleXNSZXNwb25zZRIjCgRrZXlzGAEgAygLMhUucm1zLnBvcnRhbC52MS5BcGlLZXkiEwoRTGlzdFNjb3Blc1JlcXVlc3QiRQoSTGlzdFNjb3Blc1Jlc3BvbnNlEi8KBnNjb3BlcxgBIAMoCzIfLnJtcy5wb3J0YWwudjEuU2NvcGVEZXNjcmlwdGlvbiKxAQoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSDgoGc2NvcGVzGAMgAygJEi4KCmV4cGlyZXNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDWxpZmV0aW1lX2RheXMYBSABKAVIAIgBAUIQCg5fbGlmZXRpbWVfZGF5cyJIChRDcmVhdGVBcGlLZXlSZXNwb25zZRIiCgNrZXkYASABKAsyFS5ybXMucG9ydGFsLnYxLkFwaUtleRIMCgR0ZXh0GAIgASgJImwKE1JvdGF0ZUFwaUtleVJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEg4KBmtleV9pZBgCIAEoCRIaCg1vdmVybGFwX2hvdXJzGAMgASgFSACIAQFCEAoOX292ZXJsYXBfaG91cnMibwoUUm90YXRlQXBpS2V5UmVzcG9uc2USIgoDa2V5GAEgASgLMhUucm1zLnBvcnRhbC52MS5BcGlLZXkSDAoEdGV4dBgCIAEoCRIlCgZmb3JtZXIYAyABKAsyFS5ybXMucG9ydGFsLnYxLkFwaUtleSIlChNSZXZva2VBcGlLZXlSZXF1ZXN0Eg4KBmtleV9pZBgBIAEoCSI6ChRSZXZva2VBcGlLZXlSZXNwb25zZRIiCgNrZXkYASABKAsyFS5ybXMucG9ydGFsLnYxLkFwaUtleTLdAwoOQXBpS2V5c1NlcnZpY2USWQoLTGlzdEFwaUtleXMSIS5ybXMucG9ydGFsLnYxLkxpc3RBcGlLZXlzUmVxdWVzdBoiLnJtcy5wb3J0YWwudjEuTGlzdEFwaUtleXNSZXNwb25zZSIDkAIBElYKCkxpc3RTY29wZXMSIC5ybXMucG9ydGFsLnYxLkxpc3RTY29wZXNSZXF1ZXN0GiEucm1zLnBvcnRhbC52MS5MaXN0U2NvcGVzUmVzcG9uc2UiA5ACARJcCgxDcmVhdGVBcGlLZXkSIi5ybXMucG9ydGFsLnYxLkNyZWF0ZUFwaUtleVJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLkNyZWF0ZUFwaUtleVJlc3BvbnNlIgOQAgISXAoMUm90YXRlQXBpS2V5EiIucm1zLnBvcnRhbC52MS5Sb3RhdGVBcGlLZXlSZXF1ZXN0GiMucm1zLnBvcnRhbC52MS5Sb3RhdGVBcGlLZXlSZXNwb25zZSIDkAICElwKDFJldm9rZUFwaUtleRIiLnJtcy5wb3J0YWwudjEuUmV2b2tlQXBpS2V5UmVxdWVzdBojLnJtcy5wb3J0YWwudjEuUmV2b2tlQXBpS2V5UmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_common]);
+  fileDesc("ChxybXMvcG9ydGFsL3YxL2FwaV9rZXlzLnByb3RvEg1ybXMucG9ydGFsLnYxIowDCgZBcGlLZXkSCgoCaWQYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSDgoGc2NvcGVzGAMgAygJEg0KBXN0YXRlGAQgASgJEi4KCmNyZWF0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKCmNyZWF0ZWRfYnkYBiABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIuCgpleHBpcmVzX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpyZXZva2VkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmxhc3Rfb3BlcmF0aW9uGAogASgJEhcKD3Jlc3RfcGVyX21pbnV0ZRgLIAEoBRIPCgdzYW5kYm94GAwgASgIEhMKC3JlcGxhY2VkX2J5GA0gASgJIl8KEFNjb3BlRGVzY3JpcHRpb24SDQoFc2NvcGUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEgoKb3BlcmF0aW9ucxgDIAMoCRITCgtuZWVkc19vd25lchgEIAEoCCIUChJMaXN0QXBpS2V5c1JlcXVlc3QiOgoTTGlzdEFwaUtleXNSZXNwb25zZRIjCgRrZXlzGAEgAygLMhUucm1zLnBvcnRhbC52MS5BcGlLZXkiEwoRTGlzdFNjb3Blc1JlcXVlc3QiRQoSTGlzdFNjb3Blc1Jlc3BvbnNlEi8KBnNjb3BlcxgBIAMoCzIfLnJtcy5wb3J0YWwudjEuU2NvcGVEZXNjcmlwdGlvbiKxAQoTQ3JlYXRlQXBpS2V5UmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSDgoGc2NvcGVzGAMgAygJEi4KCmV4cGlyZXNfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDWxpZmV0aW1lX2RheXMYBSABKAVIAIgBAUIQCg5fbGlmZXRpbWVfZGF5cyJIChRDcmVhdGVBcGlLZXlSZXNwb25zZRIiCgNrZXkYASABKAsyFS5ybXMucG9ydGFsLnYxLkFwaUtleRIMCgR0ZXh0GAIgASgJImwKE1JvdGF0ZUFwaUtleVJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEg4KBmtleV9pZBgCIAEoCRIaCg1vdmVybGFwX2hvdXJzGAMgASgFSACIAQFCEAoOX292ZXJsYXBfaG91cnMibwoUUm90YXRlQXBpS2V5UmVzcG9uc2USIgoDa2V5GAEgASgLMhUucm1zLnBvcnRhbC52MS5BcGlLZXkSDAoEdGV4dBgCIAEoCRIlCgZmb3JtZXIYAyABKAsyFS5ybXMucG9ydGFsLnYxLkFwaUtleSImChRBcHByb3ZlQXBpS2V5UmVxdWVzdBIOCgZrZXlfaWQYASABKAkiOwoVQXBwcm92ZUFwaUtleVJlc3BvbnNlEiIKA2tleRgBIAEoCzIVLnJtcy5wb3J0YWwudjEuQXBpS2V5IiUKE1JlamVjdEFwaUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjoKFFJlamVjdEFwaUtleVJlc3BvbnNlEiIKA2tleRgBIAEoCzIVLnJtcy5wb3J0YWwudjEuQXBpS2V5IiUKE1Jldm9rZUFwaUtleVJlcXVlc3QSDgoGa2V5X2lkGAEgASgJIjoKFFJldm9rZUFwaUtleVJlc3BvbnNlEiIKA2tleRgBIAEoCzIVLnJtcy5wb3J0YWwudjEuQXBpS2V5MpwFCg5BcGlLZXlzU2VydmljZRJZCgtMaXN0QXBpS2V5cxIhLnJtcy5wb3J0YWwudjEuTGlzdEFwaUtleXNSZXF1ZXN0GiIucm1zLnBvcnRhbC52MS5MaXN0QXBpS2V5c1Jlc3BvbnNlIgOQAgESVgoKTGlzdFNjb3BlcxIgLnJtcy5wb3J0YWwudjEuTGlzdFNjb3Blc1JlcXVlc3QaIS5ybXMucG9ydGFsLnYxLkxpc3RTY29wZXNSZXNwb25zZSIDkAIBElwKDENyZWF0ZUFwaUtleRIiLnJtcy5wb3J0YWwudjEuQ3JlYXRlQXBpS2V5UmVxdWVzdBojLnJtcy5wb3J0YWwudjEuQ3JlYXRlQXBpS2V5UmVzcG9uc2UiA5ACAhJcCgxSb3RhdGVBcGlLZXkSIi5ybXMucG9ydGFsLnYxLlJvdGF0ZUFwaUtleVJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLlJvdGF0ZUFwaUtleVJlc3BvbnNlIgOQAgISXwoNQXBwcm92ZUFwaUtleRIjLnJtcy5wb3J0YWwudjEuQXBwcm92ZUFwaUtleVJlcXVlc3QaJC5ybXMucG9ydGFsLnYxLkFwcHJvdmVBcGlLZXlSZXNwb25zZSIDkAICElwKDFJlamVjdEFwaUtleRIiLnJtcy5wb3J0YWwudjEuUmVqZWN0QXBpS2V5UmVxdWVzdBojLnJtcy5wb3J0YWwudjEuUmVqZWN0QXBpS2V5UmVzcG9uc2UiA5ACAhJcCgxSZXZva2VBcGlLZXkSIi5ybXMucG9ydGFsLnYxLlJldm9rZUFwaUtleVJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLlJldm9rZUFwaUtleVJlc3BvbnNlIgOQAgJiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_portal_v1_common]);
 
 /**
  * ApiKey is a key without its secret.
@@ -44,7 +44,7 @@ export type ApiKey = Message<"rms.portal.v1.ApiKey"> & {
   scopes: string[];
 
   /**
-   * `valid`, `expired` or `revoked`
+   * `waiting` for an owner, `valid`, `expired` or `revoked`
    *
    * @generated from field: string state = 4;
    */
@@ -147,6 +147,13 @@ export type ScopeDescription = Message<"rms.portal.v1.ScopeDescription"> & {
    * @generated from field: repeated string operations = 3;
    */
   operations: string[];
+
+  /**
+   * Whether the caller may not do all of this: a key with this scope waits for an owner
+   *
+   * @generated from field: bool needs_owner = 4;
+   */
+  needsOwner: boolean;
 };
 
 /**
@@ -376,6 +383,90 @@ export const RotateApiKeyResponseSchema: GenMessage<RotateApiKeyResponse> = /*@_
   messageDesc(file_rms_portal_v1_api_keys, 9);
 
 /**
+ * Request of ApproveApiKey.
+ *
+ * @generated from message rms.portal.v1.ApproveApiKeyRequest
+ */
+export type ApproveApiKeyRequest = Message<"rms.portal.v1.ApproveApiKeyRequest"> & {
+  /**
+   * `id` of the key
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.ApproveApiKeyRequest.
+ * Use `create(ApproveApiKeyRequestSchema)` to create a new message.
+ */
+export const ApproveApiKeyRequestSchema: GenMessage<ApproveApiKeyRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_api_keys, 10);
+
+/**
+ * Response of ApproveApiKey.
+ *
+ * @generated from message rms.portal.v1.ApproveApiKeyResponse
+ */
+export type ApproveApiKeyResponse = Message<"rms.portal.v1.ApproveApiKeyResponse"> & {
+  /**
+   * The key
+   *
+   * @generated from field: rms.portal.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.ApproveApiKeyResponse.
+ * Use `create(ApproveApiKeyResponseSchema)` to create a new message.
+ */
+export const ApproveApiKeyResponseSchema: GenMessage<ApproveApiKeyResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_api_keys, 11);
+
+/**
+ * Request of RejectApiKey.
+ *
+ * @generated from message rms.portal.v1.RejectApiKeyRequest
+ */
+export type RejectApiKeyRequest = Message<"rms.portal.v1.RejectApiKeyRequest"> & {
+  /**
+   * `id` of the key
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.RejectApiKeyRequest.
+ * Use `create(RejectApiKeyRequestSchema)` to create a new message.
+ */
+export const RejectApiKeyRequestSchema: GenMessage<RejectApiKeyRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_api_keys, 12);
+
+/**
+ * Response of RejectApiKey.
+ *
+ * @generated from message rms.portal.v1.RejectApiKeyResponse
+ */
+export type RejectApiKeyResponse = Message<"rms.portal.v1.RejectApiKeyResponse"> & {
+  /**
+   * The key
+   *
+   * @generated from field: rms.portal.v1.ApiKey key = 1;
+   */
+  key?: ApiKey | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.RejectApiKeyResponse.
+ * Use `create(RejectApiKeyResponseSchema)` to create a new message.
+ */
+export const RejectApiKeyResponseSchema: GenMessage<RejectApiKeyResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_api_keys, 13);
+
+/**
  * Request of RevokeApiKey.
  *
  * @generated from message rms.portal.v1.RevokeApiKeyRequest
@@ -394,7 +485,7 @@ export type RevokeApiKeyRequest = Message<"rms.portal.v1.RevokeApiKeyRequest"> &
  * Use `create(RevokeApiKeyRequestSchema)` to create a new message.
  */
 export const RevokeApiKeyRequestSchema: GenMessage<RevokeApiKeyRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_api_keys, 10);
+  messageDesc(file_rms_portal_v1_api_keys, 14);
 
 /**
  * Response of RevokeApiKey.
@@ -415,7 +506,7 @@ export type RevokeApiKeyResponse = Message<"rms.portal.v1.RevokeApiKeyResponse">
  * Use `create(RevokeApiKeyResponseSchema)` to create a new message.
  */
 export const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_api_keys, 11);
+  messageDesc(file_rms_portal_v1_api_keys, 15);
 
 /**
  * ApiKeysService manages the shop's API keys.
@@ -424,7 +515,7 @@ export const RevokeApiKeyResponseSchema: GenMessage<RevokeApiKeyResponse> = /*@_
  */
 export const ApiKeysService: GenService<{
   /**
-   * ListApiKeys lists the shop's keys, newest first. A replaced key that still works follows the key that replaces it.
+   * ListApiKeys lists the shop's keys, those that wait for an owner first, then the newest first. A replaced key that still works follows the key that replaces it.
    * Revoked and expired keys are at the end: the 100 that ended last.
    *
    * @generated from rpc rms.portal.v1.ApiKeysService.ListApiKeys
@@ -447,7 +538,7 @@ export const ApiKeysService: GenService<{
   /**
    * CreateApiKey makes a key. Its text is in this response and nowhere else. A repeat with the same idempotency key
    * within 10 minutes, before the key was used, returns the same key with a new text: the former text stops working.
-   * RESOURCE_EXHAUSTED: the shop has 100 valid keys.
+   * A key that may do more than the caller waits for an owner. RESOURCE_EXHAUSTED: the shop has 100 valid keys.
    *
    * @generated from rpc rms.portal.v1.ApiKeysService.CreateApiKey
    */
@@ -458,7 +549,8 @@ export const ApiKeysService: GenService<{
   },
   /**
    * RotateApiKey makes a key with the same scopes, limit and description, and lets the former one expire after the
-   * overlap. Repeats are as in CreateApiKey. FAILED_PRECONDITION: the key is revoked or expired, or was rotated already.
+   * overlap. Repeats are as in CreateApiKey. FAILED_PRECONDITION: the key is revoked or expired, waits for
+   * an owner, or was rotated already. PERMISSION_DENIED: it may do more than the caller.
    *
    * @generated from rpc rms.portal.v1.ApiKeysService.RotateApiKey
    */
@@ -466,6 +558,26 @@ export const ApiKeysService: GenService<{
     methodKind: "unary";
     input: typeof RotateApiKeyRequestSchema;
     output: typeof RotateApiKeyResponseSchema;
+  },
+  /**
+   * ApproveApiKey lets a key that waits for an owner work. FAILED_PRECONDITION: it has ended.
+   *
+   * @generated from rpc rms.portal.v1.ApiKeysService.ApproveApiKey
+   */
+  approveApiKey: {
+    methodKind: "unary";
+    input: typeof ApproveApiKeyRequestSchema;
+    output: typeof ApproveApiKeyResponseSchema;
+  },
+  /**
+   * RejectApiKey ends a key that waits for an owner. FAILED_PRECONDITION: it was approved.
+   *
+   * @generated from rpc rms.portal.v1.ApiKeysService.RejectApiKey
+   */
+  rejectApiKey: {
+    methodKind: "unary";
+    input: typeof RejectApiKeyRequestSchema;
+    output: typeof RejectApiKeyResponseSchema;
   },
   /**
    * RevokeApiKey ends a key within 5 seconds. This cannot be undone.
