@@ -39,6 +39,8 @@ export interface AuditFilter {
   readonly actor?: string;
   /** An action, or a prefix followed by `*`, such as `rest.*`. */
   readonly action?: string;
+  /** Only entries with any of these actions. */
+  readonly actions?: readonly string[];
   /** Maximum number of entries. */
   readonly limit: number;
   /** Id of an entry. Only entries before it are returned. */
@@ -69,7 +71,7 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Log
  */
 export async function entriesOf(
   db: Queryable,
-  { shopId, since, until, actor, action, before, objects }: Omit<AuditFilter, 'limit'>,
+  { shopId, since, until, actor, action, actions, before, objects }: Omit<AuditFilter, 'limit'>,
 ): Promise<Sql> {
   const start = before === undefined ? undefined : await timeOf(db, shopId, before);
   const prefix = action?.endsWith('*') ? action.slice(0, -1) : undefined;
@@ -80,6 +82,7 @@ export async function entriesOf(
        ${until ? sql`and at < ${until}` : sql``}
        ${actor === undefined ? sql`` : sql`and actor_id = ${actor}`}
        ${action === undefined || prefix !== undefined ? sql`` : sql`and action = ${action}`}
+       ${actions === undefined ? sql`` : sql`and action = any(${actions}::text[])`}
        ${prefix === undefined ? sql`` : sql`and starts_with(action, ${prefix})`}
        ${objects === undefined ? sql`` : sql`and subject = any(${objects.flatMap((one) => one.subjects)}::text[]) and ${isAbout(objects)}`}
        ${start === undefined ? sql`` : sql`and (at, id) < (${start}::timestamptz, ${before})`}

@@ -147,7 +147,7 @@ export const router = createRouter({
       '/audit-log',
       'AuditService/ListAuditEntries',
       lazy(() => import('./pages/shop/audit-log.tsx'), 'AuditLogPage'),
-      ...(['q', 'return', 'from', 'to', 'actor', 'action'] as const),
+      ...(['q', 'return', 'from', 'to', 'actor', 'thing', 'action'] as const),
     ),
     page(
       '/sessions',

@@ -2,10 +2,12 @@ import { z } from 'zod';
 import type { LoggedEntry } from '../../tenancy/audit-list.ts';
 import type { AuditNames } from '../../tenancy/audit-names.ts';
 import type { FieldChange } from '../../tenancy/field-change.ts';
-import { actionWords, objectKind } from './words.ts';
+import { actionWords, actOf, objectKind } from './words.ts';
 
 /** An entry of the audit log for people. */
 export interface ReadableEntry extends LoggedEntry {
+  /** What was done: one name, whatever the door. */
+  readonly act: string;
   /** What was done, in words. */
   readonly what: string;
   /** E-mail address of the user who did it; empty when no user did it, or the user is gone. */
@@ -31,6 +33,7 @@ export function readableEntry(entry: LoggedEntry, names: AuditNames): ReadableEn
     ...entry,
     actorName: actorName || (user?.name ?? keyName ?? ''),
     actorEmail: user?.email ?? '',
+    act: actOf(action),
     what: actionWords(action),
     objectKind: subject === '' ? '' : kind,
     objectName: objectName(kind, entry, names),

@@ -11,6 +11,7 @@ const COLUMNS: Readonly<Record<string, (entry: ReadableEntry) => string>> = {
   source: ({ source }) => source ?? '',
   request_id: ({ requestId }) => requestId ?? '',
   what: ({ what }) => what,
+  act: ({ act }) => act,
   action: ({ action }) => action,
   outcome: ({ outcome }) => outcome,
   object_kind: ({ objectKind }) => objectKind,
@@ -49,11 +50,12 @@ export function auditJsonLines(entries: readonly ReadableEntry[]): string {
 }
 
 function jsonOf(entry: ReadableEntry) {
-  const { at, what, action, outcome, changes, source, requestId, detail } = entry;
+  const { at, what, act, action, outcome, changes, source, requestId, detail } = entry;
   return {
     id: String(entry.id),
     at: at.toISOString(),
     what,
+    act,
     action,
     outcome,
     actor: {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
-import { actionsNamed, actionWords, objectKind } from './words.ts';
+import { ACT_CHOICES, actionsNamed, actionsOf, actionWords, actOf, objectKind } from './words.ts';
 
 /** The actions that have words. */
 const KNOWN: ReadonlySet<string> = new Set(actionsNamed(''));
@@ -20,6 +20,23 @@ describe('the words of an action', () => {
 
   test('of an action without words are its name', () => {
     expect(actionWords('portal.other_action')).toBe('Portal other action');
+  });
+
+  test('are those of its act, which has one name and one text, whatever the door', () => {
+    for (const actions of [
+      ['portal.process_return', 'rest.processReturn', 'mcp.process_return'],
+      ['portal.replay_webhook_delivery', 'rest.replayDelivery', 'mcp.replay_webhook_delivery'],
+      ['portal.remove_member', 'member.removed'],
+    ]) {
+      expect(actionsOf(actOf(actions[0] ?? ''))).toEqual(expect.arrayContaining(actions));
+      expect(new Set(actions.map(actionWords)).size).toBe(1);
+    }
+    // No act is left that differs from another one only in its door.
+    const words = ACT_CHOICES.map((one) => one.words.replaceAll(/\b(?:a|an|the|webhook) /gi, ''));
+    expect(words.toSorted()).toEqual([...new Set(words)].toSorted());
+    expect(ACT_CHOICES.flatMap(({ name }) => actionsOf(name) ?? []).length).toBeGreaterThan(
+      1.5 * ACT_CHOICES.length,
+    );
   });
 
   test('are found by a part, in any letters', () => {
@@ -45,6 +62,7 @@ describe('the words of an action', () => {
     ['portal.change_role', 'member'],
     ['api_key.rotated', 'key'],
     ['app.installed', 'app'],
+    ['rest.recordArrival', 'return'],
     ['portal.sign_out', ''],
     ['portal.set_payload_version', ''],
     ['commerce.effect.settled', 'return'],

@@ -51,14 +51,6 @@ const READS: ReadonlySet<string> = new Set([
   ...TOOLS.filter(({ hints }) => hints.readOnly.is).map(({ name }) => `mcp.${name}`),
 ]);
 
-/**
- * Texts after the words of an action of the API or of an assistant, when an action of the portal has the same words.
- */
-const DOOR_TEXTS: ReadonlyMap<string | undefined, string> = new Map([
-  ['rest', ' (API)'],
-  ['mcp', ' (assistant)'],
-]);
-
 const WORDS: ReadonlyMap<string, string> = new Map([
   ...PORTAL_METHODS.flatMap(({ audit }) => (audit ? [audit] : [])),
   ...Object.entries(GATEWAY_ACTIONS),
@@ -66,27 +58,78 @@ const WORDS: ReadonlyMap<string, string> = new Map([
   ...TOOLS.map(({ name, title }) => [`mcp.${name}`, title] as const),
 ]);
 
-/** What a log can be filtered by: each action that is recorded, with its words, in the order of the words. */
-export const ACTION_CHOICES: readonly (readonly [string, string])[] = [...WORDS]
-  .filter(([action]) => !READS.has(action))
-  .map(
-    ([action, words]) => [action, `${words}${DOOR_TEXTS.get(action.split('.')[0]) ?? ''}`] as const,
-  )
-  .sort(([, one], [, other]) => one.localeCompare(other, 'en'));
+/** The acts whose name does not follow from the name of the action: see {@link actOf}. */
+const ACTS: Readonly<Record<string, string>> = {
+  'api_key.approved': 'approve_api_key',
+  'api_key.created': 'create_api_key',
+  'api_key.rejected': 'reject_api_key',
+  'api_key.revoked': 'revoke_api_key',
+  'api_key.rotated': 'rotate_api_key',
+  'app.removed': 'remove_app',
+  'app.scopes_allowed': 'allow_app_scopes',
+  'assistant.disconnected': 'disconnect_assistant',
+  'commerce.connected': 'connect_commerce',
+  'commerce.disconnected': 'disconnect_commerce',
+  'commerce.secret.rotated': 'rotate_commerce_secret',
+  'commerce.shopify.link_created': 'create_shopify_link',
+  'destination.created': 'create_destination',
+  'invitation.resent': 'resend_invitation',
+  'invitation.sent': 'send_invitation',
+  'invitation.withdrawn': 'withdraw_invitation',
+  'mcp.cancel_webhook_replay': 'stop_replay',
+  'mcp.create_return': 'submit_return',
+  'mcp.start_webhook_replay': 'start_replay',
+  'mcp.test_webhook': 'send_test_webhook',
+  'member.access_ended': 'end_member_access',
+  'member.removed': 'remove_member',
+  'member.role_changed': 'change_role',
+  'payload_version.set': 'set_payload_version',
+  'rest.assessDispositions': 'record_dispositions',
+  'rest.cancelReplay': 'stop_replay',
+  'rest.endEarlierSecrets': 'end_earlier_webhook_secrets',
+  'rest.getWebhookSecret': 'reveal_webhook_secret',
+  'rest.replayDelivery': 'replay_webhook_delivery',
+  'rest.retryDeliveries': 'retry_webhook_deliveries',
+  'rest.testWebhook': 'send_test_webhook',
+  'session.ended': 'end_session',
+  'shop.restock.set': 'update_settings',
+  'webhook.retried': 'retry_webhook_deliveries',
+};
 
-/** An action in words, such as `Change a webhook`. An action without words is shown by its name. */
+/**
+ * The one name of what an action does. A stored action begins with its door: `portal.process_return`,
+ * `rest.processReturn` and `mcp.process_return` are the act `process_return`, and so is the entry that is written with a
+ * change.
+ */
+export function actOf(action: string): string {
+  const [, name] = /^(?:portal|rest|mcp)\.(.+)$/.exec(action) ?? [];
+  const ownName = name?.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return ACTS[action] ?? ownName ?? action;
+}
+
+const ACTIONS_OF: ReadonlyMap<string, readonly string[]> = Map.groupBy(
+  [...WORDS.keys()].filter((action) => !READS.has(action)),
+  actOf,
+);
+
+/** The stored actions of an act; undefined when there is no such act. */
+export function actionsOf(act: string): readonly string[] | undefined {
+  return ACTIONS_OF.get(act);
+}
+
+/** The words of an act, such as `Change a webhook`, whatever the door. An action without words is shown by its name. */
 export function actionWords(action: string): string {
-  const words = WORDS.get(action);
+  const words = WORDS.get(ACTIONS_OF.get(actOf(action))?.[0] ?? action);
   if (words !== undefined) return words;
   const name = action.replaceAll(/[._]/g, ' ');
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-/** The actions whose words contain a text. */
+/** The actions whose words, or those of their act, contain a text. */
 export function actionsNamed(text: string): string[] {
   const wanted = text.toLowerCase();
   return [...WORDS]
-    .filter(([, words]) => words.toLowerCase().includes(wanted))
+    .filter(([action, words]) => `${words}\n${actionWords(action)}`.toLowerCase().includes(wanted))
     .map(([action]) => action);
 }
 
@@ -101,17 +144,33 @@ const KINDS: readonly (readonly [RegExp, string])[] = [
   [/backfill/i, 'webhook'],
   [/delivery/i, 'delivery'],
   [/replay/i, 'replay'],
-  [/webhook|secret|version_test/i, 'webhook'],
+  [/webhook|secret|version_test|retryDeliveries/i, 'webhook'],
   [/destination/i, 'destination'],
   [/api_key/, 'key'],
   [/invitation/, 'invitation'],
   [/member|change_role/, 'member'],
   [/assistant/, 'assistant'],
-  [/app\b/, 'app'],
+  [/app\b|app_scopes/, 'app'],
+  [/cart/i, 'cart'],
   [/updateLabel/, 'label'],
   [/disposition|grade/i, 'line items'],
-  [/return|fraud|label|giftcard|effect/i, 'return'],
+  [/return|fraud|label|giftcard|effect|arrival/i, 'return'],
 ];
+
+/**
+ * What an action is about, for a filter: as {@link objectKind}, but parts of a return count as the return, and what has
+ * no object of its own is about the shop.
+ */
+function thingOf(action: string): string {
+  const kind = objectKind(action);
+  if (kind === 'line items' || kind === 'label') return 'return';
+  return kind || (/sign_out|switch_shop/.test(action) ? 'session' : 'shop');
+}
+
+/** The stored actions about a thing, such as `webhook`. */
+export function actionsAboutThing(thing: string): string[] {
+  return [...WORDS.keys()].filter((action) => thingOf(action) === thing);
+}
 
 /** The actions about a kind of object, such as `return`. */
 export function actionsAbout(kind: string): string[] {
@@ -122,3 +181,8 @@ export function actionsAbout(kind: string): string[] {
 export function objectKind(action: string): string {
   return KINDS.find(([form]) => form.test(action))?.[1] ?? '';
 }
+
+/** What a log can be filtered by: each act with its words and its thing, in the order of the words. */
+export const ACT_CHOICES = [...ACTIONS_OF]
+  .map(([name, [action = '']]) => ({ name, words: actionWords(action), thing: thingOf(action) }))
+  .sort((one, other) => one.words.localeCompare(other.words, 'en'));

@@ -24,7 +24,7 @@ import { type ReadableEntry, readableEntry } from '../audit/entry.ts';
 import { auditCsv, auditJsonLines } from '../audit/export.ts';
 import { objectsOf, objectsOfOrder } from '../audit/returns.ts';
 import { throughOf } from '../audit/through.ts';
-import { ACTION_CHOICES, actionsNamed } from '../audit/words.ts';
+import { ACT_CHOICES, actionsAboutThing, actionsNamed, actionsOf } from '../audit/words.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { filterId, idOf, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
@@ -126,7 +126,7 @@ async function choicesOf(pool: pg.Pool, shopId: bigint) {
         .slice(0, MAX_CHOICES)
         .map(({ keyId, description }) => ({ id: keyId, kind: 'api_key', name: description })),
     ],
-    actions: ACTION_CHOICES.map(([name, words]) => ({ name, words })),
+    actions: ACT_CHOICES,
   };
 }
 
@@ -141,6 +141,7 @@ function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof 
     search: ['', filter?.text ? 'yes' : ''],
     actor: ['', filter?.actorId],
     action: ['', filter?.action],
+    thing: ['', filter?.thing],
     return: ['', filter?.returnId],
     since: ['', day(filter?.from)],
     until: ['', day(filter?.to)],
@@ -148,7 +149,7 @@ function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof 
 }
 
 function filterOf(shopId: bigint, o: Asked): AuditFilter {
-  const { from, to, actorId = '', action = '' } = o.filter ?? {};
+  const { from, to, actorId = '', action = '', thing = '' } = o.filter ?? {};
   const since = timeOf('filter.from', from);
   const until = timeOf('filter.to', to);
   return {
@@ -157,9 +158,17 @@ function filterOf(shopId: bigint, o: Asked): AuditFilter {
     ...(since && { since }),
     ...(until && { until }),
     ...(actorId !== '' && { actor: upTo('filter.actor_id', actorId, MAX_ACTOR) }),
-    ...(action !== '' && { action: upTo('filter.action', action, MAX_ACTION) }),
+    ...actionFilter(upTo('filter.action', action, MAX_ACTION), thing),
     ...(o.cursor !== '' && { before: beforeOf(o.cursor) }),
   };
+}
+
+/** The actions of an act, or an action or prefix as it is stored; with a thing, only those about it. */
+function actionFilter(name: string, thing: string): Pick<AuditFilter, 'action' | 'actions'> {
+  const ofAct = actionsOf(name);
+  const about = thing === '' ? undefined : actionsAboutThing(thing);
+  const actions = about && ofAct ? ofAct.filter((one) => about.includes(one)) : (about ?? ofAct);
+  return { ...(name !== '' && !ofAct && { action: name }), ...(actions && { actions }) };
 }
 
 function beforeOf(cursor: string): bigint {
@@ -171,7 +180,7 @@ function entryView(
   through: string,
 ): MessageInitShape<typeof AuditEntrySchema> {
   const { id, at, actorKind, actorId, actorName, actorEmail, source, requestId, detail } = entry;
-  const { action, subject, what, outcome, objectKind, objectName, changes, call } = entry;
+  const { action, act, subject, what, outcome, objectKind, objectName, changes, call } = entry;
   return {
     id: String(id),
     at: timestampFromDate(at),
@@ -179,6 +188,7 @@ function entryView(
     source: source ?? '',
     requestId: requestId ?? '',
     action,
+    act,
     subject,
     detail: JSON.stringify(detail),
     what,

@@ -79,17 +79,26 @@ test('assistants are grouped by person and app, and those that never called are 
   }
 });
 
-test('the audit log is filtered by person and action in its address, and says which filter to remove', async () => {
+test('the audit log is filtered by person, thing and action in its address, and says which filter to remove', async () => {
   const { page } = owner;
   await owner.open('/audit-log');
   const main = page.locator('main');
   // An analyst may not do that, so no other test leaves such an entry.
   await page.getByLabel('Person or key').selectOption('analyst, analyst@example.com');
   await page.getByLabel('Action', { exact: true }).selectOption('Remove a member');
-  await page.waitForURL(/actor=\d+&action=portal\.remove_member$/);
+  await page.waitForURL(/actor=\d+&action=remove_member$/);
+  await page.getByLabel('Thing').selectOption('API key');
+  await page.waitForURL(/actor=\d+&action=remove_member&thing=key$/);
+  const offered = await page.getByLabel('Action', { exact: true }).innerText();
+  expect([/Create an API key/.test(offered), /Invite a person/.test(offered)]).toEqual([
+    true,
+    false,
+  ]);
+  await page.getByLabel('Thing').selectOption('Member');
   await main.getByRole('heading', { name: 'No entry matches' }).waitFor();
   expect(await owner.findings()).toEqual([]);
   await page.reload();
+  await main.getByRole('button', { name: 'Remove “Thing: Member”' }).click();
   await main.getByRole('button', { name: 'Remove “Action: Remove a member”' }).click();
   await page.waitForURL(/actor=\d+$/);
   await page.getByLabel('Person or key').selectOption('owner, owner@example.com');

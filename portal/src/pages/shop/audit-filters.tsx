@@ -16,7 +16,7 @@ import { EmptyState } from '../../parts/states.tsx';
 import { inWords } from '../../words.ts';
 
 const route = getRouteApi('/audit-log');
-const NAMES = ['q', 'return', 'actor', 'action', 'from', 'to'] as const;
+const NAMES = ['q', 'return', 'actor', 'thing', 'action', 'from', 'to'] as const;
 type Name = (typeof NAMES)[number];
 type Options = readonly (readonly [string, string])[];
 
@@ -25,6 +25,7 @@ const TITLES = {
   q: 'Search',
   return: 'Return',
   actor: 'Person or key',
+  thing: 'Thing',
   action: 'Action',
   from: 'From',
   to: 'Until',
@@ -32,7 +33,7 @@ const TITLES = {
 
 /** The filters of the log. Each is a part of the address. */
 export function AuditFilters() {
-  const { actors, actions } = useOptions();
+  const { actors, things, actions } = useOptions();
   const { filter: of, onClear } = useFilters();
   const filter = (name: Name) => ({ label: TITLES[name], ...of(name) });
   return (
@@ -43,6 +44,7 @@ export function AuditFilters() {
       <TextFilter placeholder="order, name, e-mail, id or value" width={260} {...filter('q')} />
       <TextFilter placeholder="id" width={100} {...filter('return')} />
       <SelectFilter all="Everybody" options={actors} {...filter('actor')} />
+      <SelectFilter all="All things" options={things} {...filter('thing')} />
       <SelectFilter all="All actions" options={actions} {...filter('action')} />
       <DateFilter {...filter('from')} />
       <DateFilter {...filter('to')} />
@@ -53,12 +55,13 @@ export function AuditFilters() {
 /** Says which filters there are, each with a button that removes it. */
 export function NoEntries() {
   const search = route.useSearch();
-  const { actors, actions } = useOptions();
+  const { actors: actor, things: thing, actions: action } = useOptions();
+  const known: Partial<Record<Name, Options>> = { actor, thing, action };
   const { filter } = useFilters();
   const set = NAMES.filter((name) => search[name] !== undefined);
   const textOf = (name: Name) => {
     const value = search[name] ?? '';
-    const options = name === 'actor' ? actors : name === 'action' ? actions : [];
+    const options = known[name] ?? [];
     return options.find(([one]) => one === value)?.[1] ?? value;
   };
   if (set.length === 0) {
@@ -98,17 +101,27 @@ export function NoEntries() {
 }
 
 /** What can be chosen. A value of the address that is not offered, such as a former member, is offered, too. */
-function useOptions(): { actors: Options; actions: Options } {
-  const { actor, action } = route.useSearch();
+function useOptions(): { actors: Options; things: Options; actions: Options } {
+  const { actor, thing, action } = route.useSearch();
   const { data } = useQuery(AuditService.method.listAuditChoices, {}, { staleTime: 60_000 });
   return {
     actors: withValue(data?.actors.map(actorOption) ?? [], actor),
+    things: withValue(
+      [...new Set(data?.actions.map((one) => one.thing))]
+        .sort()
+        .map((one) => [one, thingName(one)]),
+      thing,
+    ),
     actions: withValue(
-      data?.actions.map(({ name, words }) => [name, words] as const) ?? [],
+      data?.actions
+        .filter((one) => !thing || one.thing === thing)
+        .map(({ name, words }) => [name, words] as const) ?? [],
       action,
     ),
   };
 }
+
+const thingName = (thing: string) => (thing === 'key' ? 'API key' : inWords(thing));
 
 function actorOption({ id, kind, name, email }: ListAuditChoicesResponse['actors'][number]) {
   if (kind === 'api_key') return [id, `API key: ${name || id}`] as const;

@@ -52,6 +52,7 @@ export function AuditLogPage() {
     text: search.q ?? '',
     actorId: search.actor ?? '',
     action: search.action ?? '',
+    thing: search.thing ?? '',
     returnId: filterId(search.return),
     ...(from && { from }),
     ...(to && { to }),
@@ -195,7 +196,7 @@ const OUTCOMES: Readonly<Record<string, readonly [string, string]>> = {
 };
 
 function What({ entry }: { readonly entry: AuditEntry }) {
-  const { what, action, outcome } = entry;
+  const { what, act, action, outcome } = entry;
   const [text, color = 'gray'] = OUTCOMES[outcome] ?? [];
   return (
     <>
@@ -210,7 +211,7 @@ function What({ entry }: { readonly entry: AuditEntry }) {
       <Text size="xs" c="dimmed" component="div" className={styles.object ?? ''}>
         <ObjectOf entry={entry} />
       </Text>
-      {/\.(cancel|flag|unflag)_return$/.test(action) && outcome !== 'refused' && (
+      {/^(cancel|flag|unflag)_return$/.test(act) && outcome !== 'refused' && (
         <ReasonFold entry={entry} />
       )}
     </>

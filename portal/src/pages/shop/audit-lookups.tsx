@@ -45,8 +45,8 @@ export function Reason({ entry }: { readonly entry: AuditEntry }) {
   );
 }
 
-function reasonIn(timeline: GetTimelineResponse, { action, at, by }: AuditEntry): string {
-  const kinds = KINDS[action.split('.')[1] ?? ''] ?? [];
+function reasonIn(timeline: GetTimelineResponse, { act, at, by }: AuditEntry): string {
+  const kinds = KINDS[act] ?? [];
   const distance = ({ occurredAt }: TimelineEntry) =>
     occurredAt && at ? Math.abs(timestampMs(occurredAt) - timestampMs(at)) : NEAR_MS;
   const [found] = timeline.entries

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/audit.proto.
  */
 export const file_rms_portal_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlybXMvcG9ydGFsL3YxL2F1ZGl0LnByb3RvEg1ybXMucG9ydGFsLnYxIuMCCgpBdWRpdEVudHJ5Eg4KAmlkGAEgASgDQgIwARImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoCYnkYAyABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIOCgZzb3VyY2UYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDwoHc3ViamVjdBgHIAEoCRIOCgZkZXRhaWwYCCABKAkSDAoEd2hhdBgJIAEoCRIQCghieV9lbWFpbBgKIAEoCRIPCgdvdXRjb21lGAsgASgJEhMKC29iamVjdF9raW5kGAwgASgJEhMKC29iamVjdF9uYW1lGA0gASgJEisKB2NoYW5nZXMYDiADKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0Q2hhbmdlEgwKBGNhbGwYDyABKAkSDwoHdGhyb3VnaBgQIAEoCSI2CgtBdWRpdENoYW5nZRINCgVmaWVsZBgBIAEoCRIMCgRmcm9tGAIgASgJEgoKAnRvGAMgASgJIrkBCgtBdWRpdEZpbHRlchIoCgRmcm9tGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgJ0bxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYWN0b3JfaWQYAyABKAkSDgoGYWN0aW9uGAQgASgJEgwKBHRleHQYBSABKAkSGgoJcmV0dXJuX2lkGAYgASgDQgIwAUgAiAEBQgwKCl9yZXR1cm5faWQiaAoXTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QSKgoGZmlsdGVyGAEgASgLMhoucm1zLnBvcnRhbC52MS5BdWRpdEZpbHRlchIRCglwYWdlX3NpemUYAiABKAUSDgoGY3Vyc29yGAMgASgJIogBChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USKgoHZW50cmllcxgBIAMoCzIZLnJtcy5wb3J0YWwudjEuQXVkaXRFbnRyeRITCgtuZXh0X2N1cnNvchgCIAEoCRIrCgdyZWFkX3RvGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJnChlFeHBvcnRBdWRpdEVudHJpZXNSZXF1ZXN0EioKBmZpbHRlchgBIAEoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRGaWx0ZXISDgoGY3Vyc29yGAIgASgJEg4KBmZvcm1hdBgDIAEoCSJjChpFeHBvcnRBdWRpdEVudHJpZXNSZXNwb25zZRILCgNjc3YYASABKAkSEwoLbmV4dF9jdXJzb3IYAiABKAkSEgoKanNvbl9saW5lcxgDIAEoCRIPCgdlbnRyaWVzGAQgASgFIkMKCkF1ZGl0QWN0b3ISCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRIMCgRuYW1lGAMgASgJEg0KBWVtYWlsGAQgASgJIioKC0F1ZGl0QWN0aW9uEgwKBG5hbWUYASABKAkSDQoFd29yZHMYAiABKAkiGQoXTGlzdEF1ZGl0Q2hvaWNlc1JlcXVlc3QicgoYTGlzdEF1ZGl0Q2hvaWNlc1Jlc3BvbnNlEikKBmFjdG9ycxgBIAMoCzIZLnJtcy5wb3J0YWwudjEuQXVkaXRBY3RvchIrCgdhY3Rpb25zGAIgAygLMhoucm1zLnBvcnRhbC52MS5BdWRpdEFjdGlvbjLSAgoMQXVkaXRTZXJ2aWNlEmgKEExpc3RBdWRpdEVudHJpZXMSJi5ybXMucG9ydGFsLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Gicucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiA5ACARJoChBMaXN0QXVkaXRDaG9pY2VzEiYucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRDaG9pY2VzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0Q2hvaWNlc1Jlc3BvbnNlIgOQAgESbgoSRXhwb3J0QXVkaXRFbnRyaWVzEigucm1zLnBvcnRhbC52MS5FeHBvcnRBdWRpdEVudHJpZXNSZXF1ZXN0Gikucm1zLnBvcnRhbC52MS5FeHBvcnRBdWRpdEVudHJpZXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_common]);
+  fileDesc("ChlybXMvcG9ydGFsL3YxL2F1ZGl0LnByb3RvEg1ybXMucG9ydGFsLnYxIvACCgpBdWRpdEVudHJ5Eg4KAmlkGAEgASgDQgIwARImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoCYnkYAyABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIOCgZzb3VyY2UYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDwoHc3ViamVjdBgHIAEoCRIOCgZkZXRhaWwYCCABKAkSDAoEd2hhdBgJIAEoCRIQCghieV9lbWFpbBgKIAEoCRIPCgdvdXRjb21lGAsgASgJEhMKC29iamVjdF9raW5kGAwgASgJEhMKC29iamVjdF9uYW1lGA0gASgJEisKB2NoYW5nZXMYDiADKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0Q2hhbmdlEgwKBGNhbGwYDyABKAkSDwoHdGhyb3VnaBgQIAEoCRILCgNhY3QYESABKAkiNgoLQXVkaXRDaGFuZ2USDQoFZmllbGQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCSLIAQoLQXVkaXRGaWx0ZXISKAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjdG9yX2lkGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJEhoKCXJldHVybl9pZBgGIAEoA0ICMAFIAIgBARINCgV0aGluZxgHIAEoCUIMCgpfcmV0dXJuX2lkImgKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EioKBmZpbHRlchgBIAEoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRGaWx0ZXISEQoJcGFnZV9zaXplGAIgASgFEg4KBmN1cnNvchgDIAEoCSKIAQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEioKB2VudHJpZXMYASADKAsyGS5ybXMucG9ydGFsLnYxLkF1ZGl0RW50cnkSEwoLbmV4dF9jdXJzb3IYAiABKAkSKwoHcmVhZF90bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZwoZRXhwb3J0QXVkaXRFbnRyaWVzUmVxdWVzdBIqCgZmaWx0ZXIYASABKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0RmlsdGVyEg4KBmN1cnNvchgCIAEoCRIOCgZmb3JtYXQYAyABKAkiYwoaRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2USCwoDY3N2GAEgASgJEhMKC25leHRfY3Vyc29yGAIgASgJEhIKCmpzb25fbGluZXMYAyABKAkSDwoHZW50cmllcxgEIAEoBSJDCgpBdWRpdEFjdG9yEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDAoEbmFtZRgDIAEoCRINCgVlbWFpbBgEIAEoCSI5CgtBdWRpdEFjdGlvbhIMCgRuYW1lGAEgASgJEg0KBXdvcmRzGAIgASgJEg0KBXRoaW5nGAMgASgJIhkKF0xpc3RBdWRpdENob2ljZXNSZXF1ZXN0InIKGExpc3RBdWRpdENob2ljZXNSZXNwb25zZRIpCgZhY3RvcnMYASADKAsyGS5ybXMucG9ydGFsLnYxLkF1ZGl0QWN0b3ISKwoHYWN0aW9ucxgCIAMoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRBY3Rpb24y0gIKDEF1ZGl0U2VydmljZRJoChBMaXN0QXVkaXRFbnRyaWVzEiYucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIgOQAgESaAoQTGlzdEF1ZGl0Q2hvaWNlcxImLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0Q2hvaWNlc1JlcXVlc3QaJy5ybXMucG9ydGFsLnYxLkxpc3RBdWRpdENob2ljZXNSZXNwb25zZSIDkAIBEm4KEkV4cG9ydEF1ZGl0RW50cmllcxIoLnJtcy5wb3J0YWwudjEuRXhwb3J0QXVkaXRFbnRyaWVzUmVxdWVzdBopLnJtcy5wb3J0YWwudjEuRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_common]);
 
 /**
  * AuditEntry is one entry of the audit log.
@@ -134,6 +134,13 @@ export type AuditEntry = Message<"rms.portal.v1.AuditEntry"> & {
    * @generated from field: string through = 16;
    */
   through: string;
+
+  /**
+   * What was done by one name, whatever the way, such as `process_return`
+   *
+   * @generated from field: string act = 17;
+   */
+  act: string;
 };
 
 /**
@@ -206,7 +213,7 @@ export type AuditFilter = Message<"rms.portal.v1.AuditFilter"> & {
   actorId: string;
 
   /**
-   * An action, or a prefix followed by `*`, such as `rest.*`
+   * An act, such as `process_return`, an action, such as `rest.processReturn`, or a prefix followed by `*`
    *
    * @generated from field: string action = 4;
    */
@@ -226,6 +233,13 @@ export type AuditFilter = Message<"rms.portal.v1.AuditFilter"> & {
    * @generated from field: optional int64 return_id = 6 [jstype = JS_STRING];
    */
   returnId?: string | undefined;
+
+  /**
+   * What the entries are about, as `thing` of an act, such as `webhook`
+   *
+   * @generated from field: string thing = 7;
+   */
+  thing: string;
 };
 
 /**
@@ -425,13 +439,13 @@ export const AuditActorSchema: GenMessage<AuditActor> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_audit, 7);
 
 /**
- * AuditAction is something that can be done.
+ * AuditAction is an act: something that can be done, in one or more ways.
  *
  * @generated from message rms.portal.v1.AuditAction
  */
 export type AuditAction = Message<"rms.portal.v1.AuditAction"> & {
   /**
-   * As `action` of a filter, such as `portal.create_webhook`
+   * As `action` of a filter, such as `create_webhook`
    *
    * @generated from field: string name = 1;
    */
@@ -443,6 +457,13 @@ export type AuditAction = Message<"rms.portal.v1.AuditAction"> & {
    * @generated from field: string words = 2;
    */
   words: string;
+
+  /**
+   * What it is about, such as `webhook`; `shop` when it has no object of its own
+   *
+   * @generated from field: string thing = 3;
+   */
+  thing: string;
 };
 
 /**
@@ -481,7 +502,7 @@ export type ListAuditChoicesResponse = Message<"rms.portal.v1.ListAuditChoicesRe
   actors: AuditActor[];
 
   /**
-   * All actions in the order of their words
+   * All acts in the order of their words
    *
    * @generated from field: repeated rms.portal.v1.AuditAction actions = 2;
    */
@@ -512,7 +533,7 @@ export const AuditService: GenService<{
     output: typeof ListAuditEntriesResponseSchema;
   },
   /**
-   * ListAuditChoices lists what the log can be filtered by: the people and API keys of the shop, and all actions.
+   * ListAuditChoices lists what the log can be filtered by: the people and API keys of the shop, and all acts.
    *
    * @generated from rpc rms.portal.v1.AuditService.ListAuditChoices
    */
