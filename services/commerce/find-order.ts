@@ -22,6 +22,7 @@ import {
 } from './provider.ts';
 import type { Providers } from './providers.ts';
 import { type Elsewhere, elsewhereOf, goodwillOf, linesLeft, shippingLeft } from './remaining.ts';
+import { withReported } from './reported-refunds.ts';
 
 /** Time limit of a look-up, below that of the RPC. Milliseconds. */
 const CALL_LIMIT_MS = 8_000;
@@ -58,8 +59,9 @@ function providerOf({ pool, providers }: FindOrderDeps, { shopId }: OrderSelecto
   return providers.forLookUps(pool, shopId).catch(asDomainError);
 }
 
-async function ask(
-  { pool }: FindOrderDeps,
+/** Asks a provider for an order. @throws CommerceFailure; LedgerUnavailable. */
+export async function ask(
+  { pool }: Pick<FindOrderDeps, 'pool'>,
   commerce: CommerceProvider | undefined,
   asked: OrderSelector,
 ): Promise<OrderAnswer> {
@@ -68,8 +70,10 @@ async function ask(
   );
   if (!commerce?.lookUp) return { looksUp: false, askedAt, at: performance.now() };
   const signal = AbortSignal.timeout(CALL_LIMIT_MS);
-  const order = await commerce.lookUp(normal(asked), signal);
-  return { looksUp: true, order, askedAt, at: performance.now() };
+  const found = await commerce.lookUp(normal(asked), signal);
+  const at = performance.now();
+  const order = found && (await withReported(pool, asked.shopId, found));
+  return { looksUp: true, order, askedAt, at };
 }
 
 function normal(asked: OrderSelector): OrderSelector {

@@ -268,6 +268,28 @@ export function goodsLimitOf(order: FoundOrder, elsewhere: Elsewhere): Both<bigi
   });
 }
 
+/**
+ * Returns what all returns of this service may pay of an order together: what was paid for it, without the refunds at the
+ * provider that this service did not request. What is unknown of the shipping is not limited.
+ */
+export function moneyLimitOf(order: FoundOrder, elsewhere: Elsewhere): Both<bigint> {
+  const gone = goneOf(order, elsewhere);
+  const lines = linesLeft(order, elsewhere);
+  const there = shippingThere(order, elsewhere);
+  return inBoth((side) => {
+    const left = lines.reduce((sum, line) => sum + netOf(line.valueLeft[side]), 0n);
+    const limit = elsewhere.reduce(
+      (sum, row) => {
+        const [price = 0n, discount = 0n, tax = 0n, shipping = 0n] =
+          amountsIn(row, side, order.currencies) ?? [];
+        return sum + price - discount + tax + (there ? 0n : shipping);
+      },
+      left + (there?.[side] ?? 0n) - gone[side],
+    );
+    return limit > 0n ? limit : 0n;
+  });
+}
+
 /** Returns the part of a value that has this total. */
 function partOf(value: LineValue, total: bigint): LineValue {
   const whole = netOf(value);

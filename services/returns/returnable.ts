@@ -1,15 +1,18 @@
 import { Code } from '@connectrpc/connect';
+import type { Pool } from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { CommerceProvider } from '../commerce/provider.ts';
 import { unitsIn } from '../commerce/remaining.ts';
+import { unitsRefundedThere } from '../commerce/reported-refunds.ts';
 import { allInOrder } from '../platform/postgres/all-in-order.ts';
 import { type Queryable, together } from '../platform/postgres/postgres.ts';
 import { DomainError } from '../platform/values/errors.ts';
 import { lockOrder } from './inbound/lock-order.ts';
-import { unitsRefundedThere } from './inbound/reported-refunds.ts';
 import { exceedsGoods } from './money/goods-limit.ts';
+import { beyondMoney, refreshMoneyLimit } from './money/money-limit.ts';
 import { exceedsPaidShipping } from './money/paid-shipping.ts';
-import { Return, type StateChange } from './return.ts';
+import { Return, type ReturnRef, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
 
 /** A return by its ids, and its order. */
@@ -133,13 +136,19 @@ async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle |
 
 /**
  * Returns the first obstacle that {@link findObstacle} would find, but only for what the commerce provider reported of
- * the order. Locks nothing. A return with such an obstacle must not be paid. The caller must hold the row lock of the
+ * the order, or that its refunds have left too little money. Locks nothing. A return with such an obstacle must not be paid. The caller must hold the row lock of the
  * return. To record what the provider reports, a transaction needs this lock, too.
  */
 export async function findObstacleThere(
   tx: Queryable,
   of: Pick<StoredReturn, 'shopId' | 'id'>,
 ): Promise<Obstacle | undefined> {
+  const found = await findUnitsTakenThere(tx, of);
+  const money = found ? undefined : await beyondMoney(tx, { shopId: of.shopId, returnId: of.id });
+  return money === undefined ? found : { ...REFUNDED_THERE_BY_AMOUNT, message: money };
+}
+
+async function findUnitsTakenThere(tx: Queryable, of: Pick<StoredReturn, 'shopId' | 'id'>) {
   const rows = await linesOf(tx, of);
   return firstObstacle(
     rows
@@ -147,6 +156,24 @@ export async function findObstacleThere(
       .map((row) => ({ ...row, live_in: null, refunded_by: null })),
   );
 }
+
+/** Does {@link refreshMoneyLimit} before a payment. When units are missing already, the provider is not asked. */
+export function refreshMoneyOf(
+  pool: Pool,
+  of: ReturnRef,
+  commerceOf: () => Promise<CommerceProvider | undefined>,
+) {
+  return refreshMoneyLimit(pool, of, async () => {
+    const isStopped = await findUnitsTakenThere(pool, { shopId: of.shopId, id: of.returnId });
+    return isStopped ? undefined : commerceOf();
+  });
+}
+
+const REFUNDED_THERE_BY_AMOUNT = {
+  field: 'order',
+  reason: ErrorReason.LINE_ALREADY_REFUNDED,
+  taken: 'refunded',
+} as const;
 
 async function linesOf(
   tx: Queryable,

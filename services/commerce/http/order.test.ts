@@ -55,6 +55,14 @@ describe('what was paid for a line', () => {
   test.each<[string, Partial<AnsweredOrder>]>([
     ['two lines have the same', { lines: [MUGS, MUGS] }],
     ['shipping.left 5.01 is more', { shipping: { paid: both('5'), left: both('5.01') } }],
+    [
+      'the shipping of refunds is more',
+      {
+        shipping: { paid: both('5'), left: both('4') },
+        refunds: [{ id: 'R-1', shipping: both('1.01') }],
+      },
+    ],
+    ['has 2 decimals', { refunds: [{ id: 'R-1', other: both('1.001') }] }],
     ['5 and 4 differ', { shipping: { paid: { shop: '5', presentment: '4' } } }],
   ])('is no order of which %s', (problem, more) => {
     expect(problemsOfOrder(order({ paid: { total } }, more))[0]).toContain(problem);
@@ -99,6 +107,22 @@ test('an order has what was paid for shipping, and what is left of it', () => {
     left: { shop: 250n, presentment: 250n },
   });
   expect(foundOrder(order(line)).shipping).toBeUndefined();
+});
+
+test('an order has what refunds of the merchant paid for shipping, and for nothing of it', () => {
+  const shipping = { paid: both('5.00') };
+  const refunds = [
+    { id: 'R-1', shipping: both('2.00') },
+    { id: 'R-2', other: both('1.00') },
+  ];
+  const line = { unit_price: both('6.66') };
+  const part = (id: string, minor: bigint) => [
+    { id, key: '', value: { shop: minor, presentment: minor } },
+  ];
+  expect(foundOrder(order(line, { shipping, refunds }))).toMatchObject({
+    shipping: { left: { shop: 300n, presentment: 300n }, refunds: part('R-1', 200n) },
+    otherRefunds: part('R-2', 100n),
+  });
 });
 
 test('an order has what policies need, and nothing that the answer does not have', () => {

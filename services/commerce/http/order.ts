@@ -15,7 +15,13 @@ type Side = keyof Both<unknown>;
 export function foundOrder(order: AnsweredOrder): FoundOrder {
   const currencies = { shop: order.currency, presentment: order.presentment_currency };
   const minor = (amount: Both<string>) => inBoth((side) => minorOf(amount[side], currencies[side]));
-  const { shipping } = order;
+  const { shipping, refunds } = order;
+  const partsOf = (part: 'shipping' | 'other') =>
+    (refunds ?? []).flatMap(({ id, [part]: value }) =>
+      value ? [{ id, key: '', value: minor(value) }] : [],
+    );
+  const ofShipping = partsOf('shipping');
+  const gone = inBoth((side) => ofShipping.reduce((sum, { value }) => sum + value[side], 0n));
   return {
     id: BigInt(order.id),
     name: order.name,
@@ -23,8 +29,12 @@ export function foundOrder(order: AnsweredOrder): FoundOrder {
     ...factsOf(order),
     shipping: shipping && {
       paid: minor(shipping.paid),
-      left: minor(shipping.left ?? shipping.paid),
+      left: shipping.left
+        ? minor(shipping.left)
+        : inBoth((side) => minor(shipping.paid)[side] - gone[side]),
+      ...(refunds && { refunds: ofShipping }),
     },
+    ...(refunds && { otherRefunds: partsOf('other') }),
     lines: order.lines.map((line) => lineOf(line, currencies)),
   };
 }
@@ -102,8 +112,12 @@ export function problemsOfOrder(order: AnsweredOrder): string[] {
     const currency = currencies[side];
     if (decimalsOf(currency) === undefined) return [`${currency} is no currency of ISO 4217`];
     const { paid, left } = order.shipping ?? {};
+    const refunds = order.refunds ?? [];
+    const parts = refunds.flatMap(({ shipping, other }) => [shipping?.[side], other?.[side]]);
+    const gone = refunds.map(({ shipping }) => shipping?.[side]);
     return [
-      ...shippingProblems([paid?.[side], left?.[side]], currency),
+      ...decimalsProblems(parts, currency),
+      ...shippingProblems([paid?.[side], left?.[side], ...gone], currency),
       ...order.lines.flatMap((line) =>
         [
           ...problemsOfLine(line, { side, currency }),
@@ -153,20 +167,27 @@ export function doubtsOf(order: AnsweredOrder, now = new Date()): string[] {
 }
 
 function shippingProblems(
-  amounts: readonly [paid: string | undefined, left: string | undefined],
+  [paid, left, ...refunds]: readonly (string | undefined)[],
   currency: string,
 ): string[] {
-  const [paid = '0', left = '0'] = amounts;
-  const decimals = decimalsProblems(amounts, currency);
-  if (decimals.length > 0 || minorOf(left, currency) <= minorOf(paid, currency)) return decimals;
-  return [`shipping.left ${left} is more than shipping.paid ${paid} ${currency}`];
+  const decimals = decimalsProblems([paid, left, ...refunds], currency);
+  if (decimals.length > 0) return decimals;
+  const minor = (amount = '0') => minorOf(amount, currency);
+  if (minor(left) > minor(paid)) {
+    return [`shipping.left ${left} is more than shipping.paid ${paid} ${currency}`];
+  }
+  const gone = refunds.reduce((sum, amount) => sum + minor(amount), 0n);
+  if (gone <= minor(paid) - minor(left)) return [];
+  return ['the shipping of refunds is more than shipping.paid - shipping.left'];
 }
 
 /** Returns the amounts that differ, although both are in one currency. */
-function differences({ currency, presentment_currency, shipping, lines }: AnsweredOrder): string[] {
+function differences(order: AnsweredOrder): string[] {
+  const { currency, presentment_currency, shipping, refunds = [], lines } = order;
   if (currency !== presentment_currency) return [];
   const amounts = [
     ...[shipping?.paid, shipping?.left],
+    ...refunds.flatMap((refund) => [refund.shipping, refund.other]),
     ...lines.flatMap(({ paid, left, unit_price }) => [
       ...[paid?.total, paid?.gross, paid?.discount, paid?.tax],
       ...[left?.total, unit_price],

@@ -269,6 +269,11 @@ const orderLine = z
       .describe('What the shopper paid for one unit, after all discounts. Required without `paid`'),
   })
   .refine(({ unit_price, paid }) => unit_price ?? paid, 'unit_price or paid is required');
+const refundOfOrder = z.object({
+  id: effectId.describe('Your id of the refund'),
+  shipping: both.optional().describe('What of it was for shipping; `shipping.left` is without it'),
+  other: both.optional().describe('What of it was for no line and no shipping, as for goodwill'),
+});
 /** The schema of an answer to `order.find`. */
 export const orderAnswer = z.object({
   order: z
@@ -299,6 +304,11 @@ export const orderAnswer = z.object({
         })
         .optional()
         .describe('Absent: unknown'),
+      refunds: z
+        .array(refundOfOrder)
+        .max(250)
+        .optional()
+        .describe('Refunds that none of our requests made. Absent: as `refund.created` says'),
       lines: z.array(orderLine).max(250).describe('All lines of the order, at most 250'),
     })
     .nullable()

@@ -2,11 +2,13 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
+  CancelReturnRequestSchema,
   EditReturnRequestSchema,
   RestockMode,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { orderOf, reportOrder, reportRefund } from '../../../test/kit/commerce/inbound.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import { mug } from '../../../test/kit/services/look-up.ts';
 import {
   actor,
   claimOne,
@@ -25,11 +27,17 @@ import {
   timelineOf,
 } from '../../../test/kit/services/processing.ts';
 import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
+import { order, shopWithOrder } from '../../../test/kit/services/shop-with-order.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../../commerce/embedded.ts';
-import { CommerceFailure, type CommerceProvider } from '../../commerce/provider.ts';
+import {
+  CommerceFailure,
+  type CommerceProvider,
+  type FoundOrder,
+} from '../../commerce/provider.ts';
 import { editReturn } from '../edit/edit.ts';
 import { prepare } from '../processing/prepare.ts';
+import { cancelReturn } from '../review/cancel.ts';
 
 // Processing does not refund what was refunded at the provider.
 
@@ -44,6 +52,12 @@ beforeEach(async () => {
   commerce = createEmbeddedCommerce(db.pool);
   of = await twoOfThree();
 });
+
+function mugs(price: bigint): FoundOrder['lines'][number] {
+  const value = { price, discount: 0n, tax: 0n };
+  const paid = { shop: value, presentment: value };
+  return { ...mug, id: 1n, kind: 'product', shipped: 2, quantity: 2, left: { units: 2 }, paid };
+}
 
 /** A return of two of three ordered units. */
 async function twoOfThree(): Promise<Return> {
@@ -110,6 +124,94 @@ describe('a line that was refunded at the provider', () => {
     expect(await run()).toBe(ReturnState.OPEN);
     expect(await messages()).toEqual([expect.stringContaining('it is not known how many')]);
     expect((await commerce.ordersOf(of.id)).orders).toEqual([]);
+  });
+});
+
+describe('a refund that the merchant made by its amount', () => {
+  let shop: ReturnType<typeof shopWithOrder>;
+  /** Two mugs of 10.00, and 4.00 for shipping. */
+  const found: FoundOrder = {
+    ...order,
+    currencies: { shop: 'GBP', presentment: 'GBP' },
+    shipping: { paid: { shop: 400n, presentment: 400n }, left: { shop: 400n, presentment: 400n } },
+    lines: [mugs(2_000n)],
+  };
+  const listed = (minor: bigint): FoundOrder => ({
+    ...found,
+    otherRefunds: [{ id: 'R-1', key: '', value: { shop: minor, presentment: minor } }],
+  });
+  beforeEach(async () => {
+    shop = shopWithOrder({ pool: db.pool, shopId: await newShop(db.pool) });
+    const lines = [{ providerLineItemId: 1n, quantity: 2 }];
+    of = (await shop.submit({ lines }, shop.platform(found))).return;
+  });
+  const byAmount = (amount: string, more = {}) => refundThere(0, { amount, lines: [], ...more });
+  const tooMuch = (left: string) => [
+    `Processing stopped: the returns of the order pay 20.00 GBP together, and only ${left} of what was paid is left after refunds at the commerce provider.`,
+  ];
+
+  test.each([
+    ['that the provider lists', listed(401n)],
+    ['that it has only reported', found],
+  ])('%s, is not paid again', async (_, now) => {
+    await byAmount('4.01');
+    expect(await run(shop.platform(now))).toBe(ReturnState.OPEN);
+    expect(await messages()).toEqual(tooMuch('19.99'));
+    expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+  });
+
+  test.each([
+    ['which other money of the order paid', '4.00', found],
+    [
+      'of shipping, which the order shows',
+      '4.01',
+      {
+        ...found,
+        shipping: { paid: { shop: 500n, presentment: 500n }, left: { shop: 0n, presentment: 0n } },
+      },
+    ],
+    ['of an order that is not found', '24.00', undefined],
+  ])('%s, stops nothing', async (_, amount, now) => {
+    await byAmount(amount);
+    expect(await run(shop.platform(now))).toBe(ReturnState.CLOSED);
+  });
+
+  test('during a run is looked up before the refund is requested', async () => {
+    let asked = 0;
+    const provider = shop.finding(async () => {
+      asked += 1;
+      // The second one comes after the look-up for the plan.
+      if (asked === 1) await byAmount('4.01', { providerRefundId: 'R-2' });
+      return listed(asked === 1 ? 1n : 402n);
+    });
+    await byAmount('0.01');
+    expect(await run(provider)).toBe(ReturnState.OPEN);
+    expect([asked, await messages()]).toEqual([2, tooMuch('19.98')]);
+  });
+
+  test('waits for a platform that does not answer', async () => {
+    await byAmount('4.01');
+    let asked = 0;
+    const provider = shop.finding(async () => {
+      asked += 1;
+      if (asked === 1) throw new CommerceFailure('passing', 'unavailable');
+      return listed(401n);
+    });
+    expect(await run(provider)).toBe(ReturnState.OPEN);
+    expect([asked, await messages()]).toEqual([2, tooMuch('19.99')]);
+  });
+
+  test('lowers what the next return gets, also if it was only reported', async () => {
+    await byAmount('10.00');
+    const eligible = await shop.eligibilityOf(shop.platform(found));
+    expect(eligible.lines[0]?.returnableQuantity).toBe(0);
+    await cancelReturn(
+      storeOf(db.pool),
+      create(CancelReturnRequestSchema, { shopId: of.shopId, actor, returnId: of.id }),
+    );
+    const lines = [{ providerLineItemId: 1n, quantity: 2 }];
+    const next = (await shop.submit({ lines }, shop.platform(found))).return;
+    expect(next.totals?.refund).toBe('14.00');
   });
 });
 

@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { CHECK_KEYS, type ProviderOrder, type ProviderRefund } from '../../commerce/provider.ts';
+import { isOwnRefund } from '../../commerce/reported-refunds.ts';
 import { isUnknownOutcome } from '../../commerce/unknown-outcomes.ts';
 import { COMMERCE_LINES_MAX } from '../../contract/limits.ts';
 import { onlyRow } from '../../platform/postgres/only-row.ts';
@@ -9,7 +10,6 @@ import { systemActor } from '../../platform/security/identity.ts';
 import { invalidField } from '../../platform/values/errors.ts';
 import { addTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 import { lockReturnsOfOrder, type ProviderOrderId } from './lock-order.ts';
-import { isOwnRefund } from './reported-refunds.ts';
 
 /**
  * Records the state of an order at the provider. A state that is older than the recorded one changes nothing, so events

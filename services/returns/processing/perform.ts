@@ -17,7 +17,7 @@ import type { RequestWatch } from '../../commerce/request-watch.ts';
 import { allInOrder } from '../../platform/postgres/all-in-order.ts';
 import { committing, inTransaction, together } from '../../platform/postgres/postgres.ts';
 import { formatAmount, sameDecimal } from '../../platform/values/money.ts';
-import { findObstacleThere } from '../returnable.ts';
+import { findObstacleThere, refreshMoneyOf } from '../returnable.ts';
 import {
   recordEffect,
   recordNoEffect,
@@ -145,6 +145,9 @@ async function requestStep(o: PerformDeps): Promise<Effect> {
   const startedAt = performance.now();
   const recordedAtMs = Date.now();
   if (!(await recordRequestedWithoutNews(o.pool, o.job, o.step))) {
+    if (movesMoney(o.step.kind)) {
+      await refreshMoneyOf(o.pool, o.job, async () => o.prepared.commerce);
+    }
     await inTransaction(o.pool, (tx) => commitRequest(tx, o));
   }
   // This process may have been suspended. Then another worker has the job, and may have published its failure.

@@ -24,7 +24,7 @@ import {
   unitsToPay,
 } from '../arrivals/paid-part-store.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
-import { findObstacleThere } from '../returnable.ts';
+import { findObstacleThere, refreshMoneyOf } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { intendSteps, mayHaveFulfilled } from './effect-store.ts';
@@ -74,6 +74,8 @@ export interface Prepared {
  */
 export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
   const { store, providers } = deps;
+  const commerceOf = () => providers.of(deps.pool, { ...job, isCheck: true });
+  const known = await refreshMoneyOf(deps.pool, job, commerceOf);
   return inTransaction(deps.pool, async (tx) => {
     const [locked, announced, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
@@ -88,7 +90,7 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
     if (locked.hasRequests && (await mayHaveFulfilled(tx, job, 'order_cancel'))) {
       throw new NotProcessable('its exchange order was cancelled, or may have been');
     }
-    const isPayable = await requirePayable(tx, job, locked);
+    const isPayable = await requirePayable(tx, job, { ...known, ...locked });
     const units = await unitsToPay(tx, announced, locked);
     const details = isLess(announced, units)
       ? requirePaidPart(announced, units, await feeRuleOf(tx, announced))
@@ -110,7 +112,9 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
       paidMinor: instantRefunds.paidMinor(details.presentmentCurrency),
       hasRestock: restockMode === RestockMode.PROVIDER && stock.length > 0,
     });
-    const newsAtPlan = isPayable ? locked.news : undefined;
+    // What came after the look-up is in no limit, so the request is checked again.
+    const isKnown = isPayable && locked.news === known.news;
+    const newsAtPlan = isKnown ? locked.news : undefined;
     const atPlan = { newsAtPlan, connectionAtPlan: locked.connection };
     const steps = await committing(tx, () => intendSteps(tx, job, { planned, atPlan }));
     const lines = details.lineItems.map(returnedLine);
@@ -132,14 +136,18 @@ function requirePaidPart(announced: Return, units: PaidUnits, feeFor: FeeRule | 
 /**
  * Rejects the run before its first request when the provider has refunded lines itself, or cancelled the order. When an
  * earlier run has requested something, the refund may be the effect of that request. Then each request is checked,
- * after the search for its effect. When a return is submitted, it is checked that it can be paid, so only later events
- * can stop it.
+ * after the search for its effect. When a return is submitted, it is checked that its units can be paid, so only later
+ * events can stop it; its amounts may have been stated.
  *
  * @returns whether nothing that the provider has reported stops payments.
  * @throws NotProcessable
  */
-async function requirePayable(tx: Queryable, job: Job, locked: LockedReturn): Promise<boolean> {
-  if (locked.news === 0) return true;
+async function requirePayable(
+  tx: Queryable,
+  job: Job,
+  locked: LockedReturn & { readonly isRefundedThere: boolean },
+): Promise<boolean> {
+  if (locked.news === 0 && !locked.isRefundedThere) return true;
   const obstacle = await findObstacleThere(tx, { shopId: job.shopId, id: job.returnId });
   if (obstacle && !locked.hasRequests) throw new NotProcessable(obstacle.message);
   return obstacle === undefined;

@@ -317,9 +317,9 @@ describe('a return that is done in part', () => {
     });
 
     test('cannot be edited or cancelled, and does not expire', async () => {
-      for (const refused of [edit(unanswered), cancel(unanswered)]) {
-        await expect(refused).rejects.toMatchObject(forbidden('unknown outcome'));
-        await expect(refused).rejects.toMatchObject(forbidden('`commerce settle`'));
+      for (const refused of [edit, cancel]) {
+        await expect(refused(unanswered)).rejects.toMatchObject(forbidden('unknown outcome'));
+        await expect(refused(unanswered)).rejects.toMatchObject(forbidden('`commerce settle`'));
       }
       await addOverdueLabel(unanswered);
       const { shopId } = unanswered;
