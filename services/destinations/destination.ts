@@ -1,10 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationType } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { ADDRESS_TEXT_MAX, DESTINATION_NAME_MAX } from '../contract/limits.ts';
 import { countryName } from '../platform/values/countries.ts';
-import { DomainError } from '../platform/values/errors.ts';
+import { changedSince, DomainError } from '../platform/values/errors.ts';
 import { MAX_ID } from '../platform/values/ids.ts';
 import {
   callerShape,
@@ -82,6 +83,14 @@ export const destinationEdit = z.object({
   type: type.transform((value) => value || undefined),
   enabled: z.boolean().optional(),
   address: address.optional(),
+  expected: z
+    .object({
+      name: text(DESTINATION_NAME_MAX),
+      type,
+      enabled: z.boolean(),
+      address: address.optional(),
+    })
+    .optional(),
 });
 type DestinationEdit = z.infer<typeof destinationEdit>;
 
@@ -110,7 +119,15 @@ export interface Destination extends DestinationState {
   readonly updatedAt: Date;
 }
 
+/** @throws DomainError REVISION_CONFLICT when somebody has changed a value that the edit expects. */
 export function applyEdit(current: Destination, edit: DestinationEdit): DestinationState {
+  const { expected } = edit;
+  const changed =
+    expected &&
+    (['name', 'type', 'enabled', 'address'] as const).find(
+      (field) => edit[field] !== undefined && !isDeepStrictEqual(current[field], expected[field]),
+    );
+  if (changed) throw changedSince(changed);
   return {
     name: edit.name,
     type: edit.type ?? current.type,

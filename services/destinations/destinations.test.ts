@@ -206,6 +206,24 @@ describe('update destination', () => {
     });
   });
 
+  test('that expects what it replaces overwrites no later change of the same value', async () => {
+    const { client } = service;
+    const shopId = newShop();
+    const { id: destinationId } = await createDepot(shopId, { address });
+    const update = (more: object) =>
+      client.updateDestination({ shopId, actor, destinationId, name: 'Depot', ...more });
+    const mine = { name: 'Depot', enabled: true, address: { city: 'York', countryCode: 'gb' } };
+    const undo = { address, expected: mine };
+    await update({ address: mine.address });
+    await update({ enabled: false });
+    expect((await update(undo)).destination).toMatchObject({ address, enabled: false });
+    await update({ address: { city: 'Hull' } });
+    const conflict = (field: string) => ({ reason: 'REVISION_CONFLICT', field });
+    expect(await refusal(update(undo))).toMatchObject(conflict('expected.address'));
+    await update({ name: 'North' });
+    expect(await refusal(update(undo))).toMatchObject(conflict('expected.name'));
+  });
+
   test('replaces the whole address when the request has one', async () => {
     const shopId = newShop();
     const made = await createDepot(shopId, { address });

@@ -43,7 +43,12 @@ import {
 } from './subscriptions/payload-version.ts';
 import { setSandbox } from './subscriptions/sandbox.ts';
 import { noteSecretShown, SECRETS } from './subscriptions/secrets.ts';
-import { parseChange, parseFields, subscriptionNotFound } from './subscriptions/subscription.ts';
+import {
+  parseChange,
+  parseExpected,
+  parseFields,
+  subscriptionNotFound,
+} from './subscriptions/subscription.ts';
 import { limitedHostOf } from './subscriptions/subscription-limits.ts';
 import {
   createSubscription,
@@ -114,7 +119,8 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       // The key is stored with the id before the subscription is looked up, and only ids can be stored.
       if (target.id < 1n || target.id > MAX_ID) throw subscriptionNotFound(target.id);
       const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
-      const change = { fields, offsetMs: clock.offsetMs(), limitedHost, use };
+      const expected = parseExpected(request.expected);
+      const change = { fields, expected, offsetMs: clock.offsetMs(), limitedHost, use };
       const payloadVersion = await servedPayloadVersion(pool, request.shopId, today());
       const { subscription, previous, equal } = await updateSubscription(pool, target, change);
       wake();

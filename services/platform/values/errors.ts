@@ -49,6 +49,14 @@ export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }
 
+/** Returns REVISION_CONFLICT for a change that expects another value of a field than `now`. */
+export function changedSince(field: string, now = ''): DomainError {
+  const value = now === '' ? '' : `: it is now ${now}`;
+  const message = `somebody has changed the ${field} in the meantime${value}`;
+  const { REVISION_CONFLICT } = ErrorReason;
+  return new DomainError(Code.Aborted, REVISION_CONFLICT, message, { field: `expected.${field}` });
+}
+
 /** Used by clients: returns the reason of a {@link DomainError}; undefined for other failures. */
 export function reasonOf(error: unknown): ErrorReason | undefined {
   if (error instanceof DomainError) return error.reason;

@@ -10,6 +10,7 @@ import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { SECRETS } from './secrets.ts';
 import {
   type ChosenValues,
+  requireExpected,
   type Subscription,
   type SubscriptionChange,
   type SubscriptionFields,
@@ -122,13 +123,16 @@ async function insertSubscription(
  * @param o.offsetMs offset of the retry clock.
  * @returns the subscription, the ids of those that are equal to it now, and its values before the change. A repeat
  *   returns no values.
- * @throws DomainError NOT_FOUND; RESOURCE_EXHAUSTED at the limit of its host, unless the change keeps host and status.
+ * @throws DomainError NOT_FOUND; REVISION_CONFLICT; RESOURCE_EXHAUSTED at the limit of its host, unless the change keeps
+ *   host and status.
  */
 export function updateSubscription(
   pool: pg.Pool,
   target: { shopId: bigint; id: bigint },
   o: {
     readonly fields: SubscriptionChange;
+    /** What the values that change must be now; absent: anything. */
+    readonly expected?: SubscriptionChange | undefined;
     readonly offsetMs: number;
     readonly limitedHost: LimitedHost;
     readonly use?: KeyUse | undefined;
@@ -142,6 +146,7 @@ export function updateSubscription(
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
     if (!isFirst) return readUpdated(tx, target);
+    requireExpected(before, o.fields, o.expected);
     await requireCapacityFor(tx, target, { ...o, before });
     // This lock must come before the lock of the endpoint. Otherwise a transaction that waits for the queue would block
     // the recording of results.

@@ -143,6 +143,24 @@ test('an update with a key is applied once: a repeat returns the present subscri
   expect(await refusal(update(ACTIVE, 'k-1'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
 });
 
+test('a change that expects what it replaces overwrites no later change of the same value', async () => {
+  const shopId = newShop();
+  const [before, mine, theirs] = ['1', '2', '3'].map((n) => `https://partner.example.com/${n}`);
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: before });
+  const update = (more: object) =>
+    webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...more });
+  const undo = { url: before, expected: { url: mine, status: SubscriptionStatus.ACTIVE } };
+  await update({ url: mine });
+  await update({ description: 'Other values do not matter', status: SubscriptionStatus.INACTIVE });
+  expect((await update(undo)).subscription?.url).toBe(before);
+  await update({ url: theirs });
+  expect(await refusal(update(undo))).toMatchObject({
+    reason: 'REVISION_CONFLICT',
+    field: 'expected.url',
+  });
+  await expect(update(undo)).rejects.toThrow(`it is now ${theirs}`);
+});
+
 describe('secrets of a subscription', () => {
   const url = 'http://127.0.0.1:1/hook';
 

@@ -1,9 +1,12 @@
 import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import {
+  SubscriptionStatus,
+  type SubscriptionValues,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
-import { DomainError, invalidField } from '../../platform/values/errors.ts';
+import { changedSince, DomainError, invalidField } from '../../platform/values/errors.ts';
 import { fits } from '../../platform/values/text.ts';
 
 type Status = 'active' | 'inactive';
@@ -98,6 +101,34 @@ export function parseChange(request: RequestFields, policy: UrlPolicy): Subscrip
     request.description === undefined ? undefined : parseDescription(request.description);
   if (url !== undefined) requireAllowed(url, policy);
   return { topic, trigger, url, status, description };
+}
+
+/** The values that a change expects. @throws DomainError INVALID_ARGUMENT. */
+export function parseExpected(
+  expected: SubscriptionValues | undefined,
+): SubscriptionChange | undefined {
+  if (!expected) return undefined;
+  const { status, description } = expected;
+  return {
+    ...expected,
+    status: parseStatus(status),
+    description: parseDescription(description),
+  };
+}
+
+/**
+ * Requires that nobody has changed a value that is changed now. @throws DomainError REVISION_CONFLICT with its present
+ * value.
+ */
+export function requireExpected(
+  before: ChosenValues,
+  change: SubscriptionChange,
+  expected: SubscriptionChange | undefined,
+): void {
+  const field = (['url', 'topic', 'trigger', 'status', 'description'] as const).find(
+    (one) => expected && change[one] !== undefined && before[one] !== expected[one],
+  );
+  if (field) throw changedSince(field, before[field]);
 }
 
 function requireAllowed(url: string, policy: UrlPolicy): void {

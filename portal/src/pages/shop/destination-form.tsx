@@ -60,7 +60,9 @@ export function DestinationForm(o: {
     const { id: destinationId } = o.of;
     const now = contentOf(o.of);
     const change = { destinationId, ...changeOf(opened, next, now) };
-    update.run(change, { destinationId, ...changeOf(next, opened, now) });
+    // Somebody else may change the destination before the user takes this change back.
+    const expected = { ...now, ...change };
+    update.run(change, { destinationId, ...changeOf(next, opened, now), expected });
   };
   return (
     <FormModal

@@ -92,13 +92,16 @@ function useStatusSwitch(webhook: Subscription): () => void {
   const statusChange = (status: SubscriptionStatus) => ({ subscriptionId: webhook.id, status });
   const { ACTIVE, INACTIVE } = SubscriptionStatus;
   const [now, next] = isOn ? [ACTIVE, INACTIVE] : [INACTIVE, ACTIVE];
-  if (!isOn) return () => run(statusChange(next), statusChange(now));
+  const { url, topic, trigger, description } = webhook;
+  const expected = { url, topic, trigger, description, status: next };
+  const back = { ...statusChange(now), expected };
+  if (!isOn) return () => run(statusChange(next), back);
   return () =>
     confirm({
       title: 'Deactivate this webhook?',
       text: 'New events are not sent. Deliveries that wait now are held for 30 days, and go on when you activate it again.',
       action: 'Deactivate the webhook',
-      onConfirm: () => send(statusChange(next), statusChange(now)),
+      onConfirm: () => send(statusChange(next), back),
     });
 }
 

@@ -64,7 +64,9 @@ export function EditWebhook(o: { readonly webhook: Subscription; readonly onClos
   });
   const submit = () => {
     const next = { ...pair, id: webhook.id, url, description: description.trim() };
-    const save = () => run(change(opened, next), change(next, opened));
+    const { status } = webhook;
+    const save = () =>
+      run(change(opened, next), { ...change(next, opened), expected: { ...next, status } });
     // A repeat sends the same again, whatever the webhook is now.
     if (wasSent(error)) return save();
     const changed = changedFields(opened, next);
@@ -177,9 +179,10 @@ function useMoveOthers(): (webhooks: readonly Subscription[], url: string) => Pr
   const update = useWrite(updateSubscription, {});
   const retry = useWrite(retryDeliveries, {});
   // What waits would otherwise wait for its next attempt, which may be hours later.
-  const move = async (webhook: Subscription, url: string) => {
-    const { id: subscriptionId } = webhook;
-    await update.send({ subscriptionId, url });
+  const move = async (webhook: Subscription, url: string, from?: string) => {
+    const { id: subscriptionId, topic, trigger, status, description } = webhook;
+    const expected = from && { url: from, topic, trigger, status, description };
+    await update.send({ subscriptionId, url, ...(expected && { expected }) });
     if (!isActive(webhook) || !webhook.backlog?.count) return;
     await retry.send({ subscriptionId }).catch(notifyFailure);
   };
@@ -202,7 +205,7 @@ function useMoveOthers(): (webhooks: readonly Subscription[], url: string) => Pr
     if (moved.length === 0) return;
     const takeBack = async () => {
       // A webhook that was deleted after its move has no address to take back.
-      for (const webhook of moved) await move(webhook, webhook.url).catch(throwUnlessGone);
+      for (const webhook of moved) await move(webhook, webhook.url, url).catch(throwUnlessGone);
       notifyDone('They have their former address again.');
     };
     const have = moved.length === 1 ? 'has' : 'have';
