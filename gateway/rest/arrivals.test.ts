@@ -51,7 +51,12 @@ describe('an arrival', () => {
     const unexpected_quantity = 0;
     expect([first.status, first.body]).toEqual([
       201,
-      { arrival_id: 71, return_id: 11, items: [{ ...ITEM, unexpected_quantity, note: 'Wet' }] },
+      {
+        arrival_id: 71,
+        return_id: 11,
+        return_state: 'closed',
+        items: [{ ...ITEM, unexpected_quantity, note: 'Wet' }],
+      },
     ]);
     const again = await record();
     expect([again.status, again.text]).toEqual([200, first.text]);

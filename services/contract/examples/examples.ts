@@ -245,6 +245,7 @@ export const LOGISTICS_EXAMPLES = {
       create(ArrivalSchema, {
         id: 1n,
         returnId: RETURN_ID,
+        returnState: ReturnState.OPEN,
         items: LINE_ITEM_IDS.map((lineItemId, at) => ({
           lineItemId,
           quantity: 1,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ARRIVAL_ITEMS_MAX, ARRIVAL_NOTE_MAX, SHORT_TEXT_MAX } from '../limits.ts';
+import { RETURN_STATES } from '../vocabulary.ts';
 import { dateTime, ownBound, id as requestId, requiredText, text, typed, units } from './fields.ts';
 import { type Page, parametersIn, type QueryResult, readQuery } from './query.ts';
 import { id, means, nullableId, nullableText } from './response-fields.ts';
@@ -110,6 +111,10 @@ export const arrival = z
   .object({
     arrival_id: means(id(), 'Identifier of the arrival'),
     return_id: means(id(), 'The return that the goods belong to'),
+    return_state: means(
+      z.enum(RETURN_STATES).nullable(),
+      'State of the return now: `closed`, `cancelled` or `expired` pays nothing for what arrived',
+    ),
     items: means(
       z.array(
         z

@@ -2,15 +2,19 @@ import type {
   Arrival,
   ListExpectedResponse,
 } from '../../../proto/gen/rms/returns/v1/arrivals_pb.ts';
+import { ReturnStateSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ArrivalObject, ExpectedPage } from '../resources/arrival.ts';
-import { idNumber, textOrNull } from './values.ts';
+import { RETURN_STATES } from '../vocabulary.ts';
+import { idNumber, textOrNull, word } from './values.ts';
 
 /** An arrival as the response of record arrival has it. */
-export function arrivalView({ id, returnId, items, unexpected }: Arrival): ArrivalObject {
+export function arrivalView(arrival: Arrival): ArrivalObject {
+  const { id, returnId, returnState, items, unexpected } = arrival;
   const excess = new Map(unexpected.map((item) => [item.lineItemId, item.quantity]));
   return {
     arrival_id: Number(id),
     return_id: Number(returnId),
+    return_state: word(ReturnStateSchema, returnState, RETURN_STATES),
     items: items.map((item) => ({
       line_item_id: Number(item.lineItemId),
       quantity: item.quantity,

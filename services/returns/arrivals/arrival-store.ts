@@ -5,6 +5,7 @@ import { onlyRow } from '../../platform/postgres/only-row.ts';
 import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { named, rowsOf, sql } from '../../platform/postgres/sql.ts';
 import type { ReturnRef } from '../return.ts';
+import { stateText } from '../store/texts.ts';
 
 /** What arrived of one line item. */
 interface NewItem {
@@ -172,7 +173,8 @@ select ${COLUMNS} from arrivals a
   return rows.map(toArrival);
 }
 
-const COLUMNS = `a.id, a.return_id, a.destination_id, a.arrived_at,
+const COLUMNS = `a.id, a.return_id,
+  (select state from returns r where r.shop_id = a.shop_id and r.id = a.return_id) as return_state, a.destination_id, a.arrived_at,
   array_to_json(array(
     select json_build_array(i.line_item_id, i.quantity, i.damaged_quantity, i.note)
       from arrival_items i where i.shop_id = a.shop_id and i.arrival_id = a.id order by i.position)) as items,
@@ -183,6 +185,7 @@ const COLUMNS = `a.id, a.return_id, a.destination_id, a.arrived_at,
 interface ArrivalRow {
   readonly id: bigint;
   readonly return_id: bigint;
+  readonly return_state: string;
   readonly destination_id: bigint | null;
   readonly arrived_at: Date;
   readonly items: readonly (readonly [number, number, number, string])[];
@@ -200,6 +203,7 @@ function toArrival(row: ArrivalRow): Arrival {
   return create(ArrivalSchema, {
     id: row.id,
     returnId: row.return_id,
+    returnState: stateText.fromText(row.return_state),
     destinationId: row.destination_id ?? 0n,
     arrivedAt: timestampFromDate(row.arrived_at),
     items: row.items.map(([lineItemId, quantity, damagedQuantity, note]) => {

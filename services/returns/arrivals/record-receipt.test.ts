@@ -171,7 +171,8 @@ describe('record receipt', () => {
   ] as const)('takes goods of a return that is %s', async (end, state, text) => {
     const of = await submitted(1);
     await bench.end(of, end);
-    await receive(of, { items: [itemOf(of, 1)] });
+    const { arrival } = await receive(of, { items: [itemOf(of, 1)] });
+    expect(arrival?.returnState).toBe(state);
     const after = await bench.read(of);
     expect(after.state).toBe(state);
     expect(after.lineItems[0]).toMatchObject({ arrivedQuantity: 1 });

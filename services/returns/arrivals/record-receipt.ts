@@ -7,7 +7,7 @@ import {
   type RecordReceiptRequest,
   RecordReceiptRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/arrivals_pb.ts';
-import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ARRIVAL_ITEMS_MAX, ARRIVAL_NOTE_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { DomainError, invalidField } from '../../platform/values/errors.ts';
@@ -26,7 +26,7 @@ import { lineItemNotFound, returnNotFound } from '../errors.ts';
 import { optionalId, pastTime, quantity } from '../fields.ts';
 import { reopening } from '../returnable.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { stateText } from '../store/texts.ts';
+import { endedText } from '../store/texts.ts';
 import { countArrived, insertArrival, loadArrival, type NewUnexpected } from './arrival-store.ts';
 
 interface ReceiptDeps {
@@ -152,7 +152,7 @@ const damagedOf = (items: Receipt['items']) =>
   items.reduce((sum, item) => sum + item.damagedQuantity, 0);
 
 function sentence(
-  { state }: Return,
+  current: Return,
   { items, unexpected: announcedByCaller }: Receipt,
   unexpected: readonly NewUnexpected[],
 ): string {
@@ -163,9 +163,7 @@ function sentence(
     ...(damaged > 0 ? [`${damaged} damaged`] : []),
     ...(unexpected.length > 0 ? [`${unitsOf(unexpected)} not announced`] : []),
   ];
-  const isFinal = state === ReturnState.CLOSED || state === ReturnState.CANCELLED;
-  const final = isFinal ? `. The return is ${stateText.toText(state)}: nothing more is paid` : '';
-  return `${parts.join(', ')}${final}`;
+  return `${parts.join(', ')}${endedText(current)}`;
 }
 
 function factsOf(

@@ -38,7 +38,7 @@ import { optionalId, pastTime } from '../fields.ts';
 import { type Reopening, reopening } from '../returnable.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { stateText } from '../store/texts.ts';
+import { endedText, stateText } from '../store/texts.ts';
 
 interface ArrivalDeps {
   readonly pool: pg.Pool;
@@ -86,7 +86,7 @@ export async function recordArrival(
       value: undefined,
       stateChanges: reopened.stateChanges,
       timeline: [
-        { returnId, kind: 'return.arrived', text: 'Goods arrived', facts },
+        { returnId, kind: 'return.arrived', text: `Goods arrived${endedText(current)}`, facts },
         ...reopened.timeline,
       ],
     };

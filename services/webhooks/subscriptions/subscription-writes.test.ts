@@ -145,7 +145,8 @@ test('an update with a key is applied once: a repeat returns the present subscri
 
 test('a change that expects what it replaces overwrites no later change of the same value', async () => {
   const shopId = newShop();
-  const [before, mine, theirs] = ['1', '2', '3'].map((n) => `https://partner.example.com/${n}`);
+  const at = 'https://partner.example.com/';
+  const [before, mine, theirs] = [`${at}1`, `${at}2`, `${at}3`] as const;
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: before });
   const update = (more: object) =>
     webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...more });

@@ -64,7 +64,10 @@ export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
       if (by.case === 'orderName' && by.value !== '#1001') requireOpen(0n);
       const returnId = FAKE.returns.open;
       const repeated = idempotencyKey === '';
-      return { arrival: { id: 71n, returnId, items, unexpected }, repeated };
+      return {
+        arrival: { id: 71n, returnId, returnState: ReturnState.CLOSED, items, unexpected },
+        repeated,
+      };
     },
     listArrivals: ({ returnId }) => {
       requireOpen(returnId);
