@@ -85,7 +85,7 @@ export async function reconcile(
   const until = performance.now() + searchMs;
   const isComplete = await compareOurs(db, commerce, { ...o, found, compared, progress, until });
   return {
-    compared: compared.size + progress.searched,
+    compared: compared.size + found.strangers + progress.searched,
     listed,
     differences: found.list,
     total: inList + progress.differences,
@@ -96,6 +96,8 @@ export async function reconcile(
 class Differences {
   readonly list: Difference[] = [];
   total = 0;
+  /** Number of listed effects that this service does not know. Their keys are not kept: there may be very many. */
+  strangers = 0;
 
   add(difference: Difference): void {
     this.total += 1;
@@ -109,7 +111,7 @@ interface Comparing {
   readonly to: Date;
   readonly signal?: AbortSignal;
   readonly found: Differences;
-  /** The names of listed effects that were compared. */
+  /** The names of listed effects of this service that were compared. */
   readonly compared: Set<string>;
 }
 
@@ -149,7 +151,8 @@ async function compareTheirs(
       const expected = ours?.done ? ours : undefined;
       const difference = compare(expected, theirs) ?? (isRepeated ? repeated(theirs) : undefined);
       if (difference) found.add(difference);
-      compared.add(nameOf(theirs));
+      if (ours) compared.add(nameOf(theirs));
+      else found.strangers += 1;
     }
     cursor = page.cursor;
   } while (cursor !== '');

@@ -79,18 +79,23 @@ describe.each(EXAMPLES)('the app in $name', ({ command, file }) => {
         200,
         { shop_id: stack.shop.id, scope: 'returns:submit warehouse', expires_in: 3_600 },
       ]);
-      const get = async (path: string, query = '') =>
-        (await fetch(`${url}${path}?shop=${shop}${query}`)).json();
+      const send = (path: string, query = '', method = 'POST') =>
+        fetch(`${url}${path}?shop=${shop}${query}`, { method });
+      const answerOf = async (path: string, query = '') =>
+        (await send(path, query, path === '/details' ? 'GET' : 'POST')).json();
       const order = `&order=%23T10-${randomInt(1_000, 1_000_000)}`;
-      const { return_id: first } = (await get('/return', order)) as { return_id: number };
-      expect(await get('/refresh')).toMatchObject({ shop_id: stack.shop.id });
-      const { return_id: second } = (await get('/return', order)) as { return_id: number };
+      for (const path of ['/return', '/refresh', '/disconnect']) {
+        expect((await send(path, order, 'GET')).status).toBe(405);
+      }
+      const { return_id: first } = (await answerOf('/return', order)) as { return_id: number };
+      expect(await answerOf('/refresh')).toMatchObject({ shop_id: stack.shop.id });
+      const { return_id: second } = (await answerOf('/return', order)) as { return_id: number };
       for (const returned of [first, second]) {
         await untilState(journey, returned, 'closed');
-        const details = await get('/details', `&id=${returned}`);
+        const details = await answerOf('/details', `&id=${returned}`);
         expect(details).toEqual({ id: returned, state: 'closed', refund: '12.00' });
       }
-      expect(await get('/disconnect')).toEqual({ disconnected: shop });
+      expect(await answerOf('/disconnect')).toEqual({ disconnected: shop });
       // A second callback with the same answer is no sign-in of this app.
       expect((await fetch(back.url)).status).toBe(502);
     } finally {

@@ -141,6 +141,9 @@ async function answer(request, response) {
     '/disconnect': disconnect,
   };
   const action = actions[pathname];
+  // A GET may be sent by a preview of a link, or twice.
+  if (action && action !== details && request.method !== 'POST')
+    return response.writeHead(405, { allow: 'POST' }).end('use POST\n');
   if (!isCallback && (!action || !tokensOf.has(shop)))
     return response.writeHead(404).end('open /connect first\n');
   const body = isCallback ? await callback(request, query) : await action(shop, query);

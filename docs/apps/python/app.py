@@ -131,6 +131,9 @@ ACTIONS = {
 class App(BaseHTTPRequestHandler):
     timeout = 30  # Seconds. A client that sends nothing must not keep its thread.
 
+    def do_POST(self):
+        self.do_GET()
+
     def do_GET(self):
         parts = urlsplit(self.path)
         query = dict(parse_qsl(parts.query))
@@ -139,6 +142,9 @@ class App(BaseHTTPRequestHandler):
             # The cookie ties the answer to this browser.
             cookie = f"state={state}; HttpOnly; SameSite=Lax; Max-Age=900"
             return self.respond(303, b"", {"location": url, "set-cookie": cookie})
+        # A GET may be sent by a preview of a link, or twice.
+        if parts.path in ACTIONS and ACTIONS[parts.path] is not details and self.command != "POST":
+            return self.respond(405, b"use POST\n", {"allow": "POST"})
         try:
             if parts.path == urlsplit(REDIRECT_URI).path:
                 body = callback(query, self.headers.get("cookie", ""))
