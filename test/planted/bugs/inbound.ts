@@ -67,7 +67,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'refunded-there-not-counted',
     promise: 'a unit that was refunded at the provider is not refunded again',
-    file: 'services/returns/inbound/reported-refunds.ts',
+    file: 'services/commerce/reported-refunds.ts',
     find: 'select coalesce(sum(fl.quantity), 0)::bigint',
     replace: 'select 0::bigint',
     tests: [...PROCESSING, ...CAPS],
@@ -75,7 +75,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'own-refund-by-key',
     promise: 'a refund of ours is known by its key',
-    file: 'services/returns/inbound/reported-refunds.ts',
+    file: 'services/commerce/reported-refunds.ts',
     find: 'own.key = ',
     replace: "'' = ",
     tests: PROCESSING,
@@ -83,7 +83,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'own-refund-by-id',
     promise: 'a refund of ours is known by its id',
-    file: 'services/returns/inbound/reported-refunds.ts',
+    file: 'services/commerce/reported-refunds.ts',
     find: 'own.provider_id = ',
     replace: "'' = ",
     tests: PROCESSING,
