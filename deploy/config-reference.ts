@@ -26,6 +26,7 @@ const FIXED_LIMITS = [
   '- SQL statement; idle transaction: 30 s, in the gateway 5 s; 30 s, in webhooks 5 s',
   '- deliveries in flight to one address: 8',
   '- subscriptions, API keys, destinations, members of a shop: 100, 100, 1,000, 1,000',
+  '- slots of an operation for one shop, while others call it: three quarters',
   '- requests of all keys and apps of a shop with the same limit: ten times this limit',
   '- active subscriptions of a shop to one host name: 5 for a pair of topic and trigger',
 ] as const;

@@ -10,6 +10,7 @@ import {
   type Return,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
+  ProcessReturnResponse_Announced as Announced,
   DetailValueSchema,
   GiftCard,
   ProcessReturnResponse,
@@ -26,6 +27,7 @@ import { currentCaller, withoutCaller } from '../../services/platform/rpc/caller
 import { enumText } from '../../services/platform/values/enum-text.ts';
 import { isUnavailable, reasonOf } from '../../services/platform/values/errors.ts';
 import type { Services } from '../services.ts';
+import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, type Reader, type ReadReturn, sent } from './context.ts';
 
 /**
@@ -52,7 +54,7 @@ export type ProcessResult = ProcessReturnResponse['result'];
  * @param o.source the kind of caller: `warehouse` (`rest/handlers.ts`), `api` (`mcp/tools/change-returns.ts`). The portal
  *   sends `admin` (`portal/methods.ts`), and a caller of gRPC its own text.
  */
-export function processReturn(
+export async function processReturn(
   context: ActionContext,
   o: {
     readonly returnId: bigint;
@@ -61,7 +63,7 @@ export function processReturn(
     readonly idempotencyKey?: string;
   },
 ): Promise<ProcessReturnResponse> {
-  return context.services.returns.processReturn({
+  const response = await context.services.returns.processReturn({
     ...callerOf(context),
     returnId: o.returnId,
     details: Object.fromEntries(
@@ -70,6 +72,24 @@ export function processReturn(
     source: o.source,
     idempotencyKey: o.idempotencyKey ?? '',
   });
+  noteMoney(context, response.announced);
+  return response;
+}
+
+/** Notes the order of a return and the amounts that it announces, for the audit log. */
+export function noteMoney(
+  { noteChanges }: ActionContext,
+  of: Pick<Announced, 'orderName' | 'currency' | 'refund' | 'returnCredit'> | undefined,
+): void {
+  if (!of) return;
+  const amount = (value: string) => (Number(value) > 0 ? `${value} ${of.currency}` : '');
+  noteChanges?.(
+    changesOf({
+      order: ['', of.orderName],
+      refund: ['', amount(of.refund)],
+      return_credit: ['', amount(of.returnCredit)],
+    }),
+  );
 }
 
 function detailOf(value: ProcessBody[string]): MessageInitShape<typeof DetailValueSchema> {

@@ -2,7 +2,7 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { reasonOf } from '../../services/platform/values/errors.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
-import { findReturn } from './returns.ts';
+import { findReturn, noteMoney } from './returns.ts';
 
 /** Which return to flag or unflag, and why. */
 export interface ReviewInput {
@@ -35,7 +35,15 @@ export async function cancelReturn(
 ): Promise<Return> {
   const { returnId, reason = '', idempotencyKey = '' } = o;
   const request = { ...callerOf(context), returnId, reason, idempotencyKey };
-  return sent((await context.services.returns.cancelReturn(request)).return, 'return');
+  const cancelled = sent((await context.services.returns.cancelReturn(request)).return, 'return');
+  noteMoney(context, announcedBy(cancelled));
+  return cancelled;
+}
+
+/** What a return announces, for {@link noteMoney}. */
+export function announcedBy({ order, currency, totals }: Return) {
+  const { refund = '', returnCreditTotal: returnCredit = '' } = totals ?? {};
+  return { orderName: order?.name ?? '', currency, refund, returnCredit };
 }
 
 /**

@@ -353,6 +353,7 @@ function settleCommand(run: Run, print: Print): Command {
           detail: {
             effect: after.effect,
             state: after.state,
+            amount: `${after.amount} ${after.currency}`,
             provider_id: after.provider_id ?? '',
           },
         });

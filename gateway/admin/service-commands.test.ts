@@ -172,7 +172,7 @@ describe('commerce commands', () => {
       expect(await settle(...made)).toEqual(['refund  made  0.01 GBP  R-7']);
       await expect(settle('--not-made')).rejects.toThrow('is known');
       expect((await audited()).at(-1)).toBe(
-        'commerce.effect.settled {"state":"made","effect":"refund","provider_id":"R-7"}',
+        'commerce.effect.settled {"state":"made","amount":"0.01 GBP","effect":"refund","provider_id":"R-7"}',
       );
     });
 

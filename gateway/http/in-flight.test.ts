@@ -4,6 +4,8 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import pg from 'pg';
+import { createLogger } from '../../services/platform/telemetry/log.ts';
+import { startTelemetry } from '../../services/platform/telemetry/telemetry.ts';
 import { overloaded } from '../../services/platform/values/errors.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
@@ -11,6 +13,38 @@ import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-
 import { until } from '../../test/kit/until.ts';
 import { HttpError } from '../errors.ts';
 import { createBodyBudget } from './body-budget.ts';
+import { createInFlight, type InFlight, type Slot } from './in-flight.ts';
+
+describe('the share of a shop', () => {
+  const logger = createLogger({ service: 'test', level: 'silent' });
+  const enter = async (slots: InFlight, shop: bigint) => {
+    const slot = await slots.enter('listWebhooks', undefined);
+    try {
+      slot.ofShop(shop);
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+    return slot;
+  };
+
+  test('is three quarters of the slots while others call, and all without them', async () => {
+    const clock = { ms: 0 };
+    const telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
+    const slots = createInFlight({ size: 8, logger, telemetry, now: () => clock.ms });
+    const used: Slot[] = [];
+    for (let nth = 0; nth < 7; nth += 1) used.push(await enter(slots, 1n));
+    // A seventh was possible, because nobody else called. From the first call of another shop on, it is not.
+    (await enter(slots, 2n)).release();
+    clock.ms += 1_001;
+    (await enter(slots, 2n)).release();
+    await expect(enter(slots, 1n)).rejects.toBeInstanceOf(HttpError);
+    for (const slot of used.splice(0, 2)) slot.release();
+    used.push(await enter(slots, 1n));
+    await expect(enter(slots, 1n)).rejects.toBeInstanceOf(HttpError);
+    await telemetry.stop();
+  });
+});
 
 describe('in-flight requests', () => {
   /** The number of slots of an operation, and the maximum of a burst. */

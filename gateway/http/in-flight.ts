@@ -14,6 +14,8 @@ export type LoadName =
   | 'commerceEvents';
 
 export interface Slot {
+  /** Takes a part of the shop's share of the slots, too. @throws HttpError 503 when the shop uses all of its share. */
+  ofShop(shopId: bigint): void;
   /**
    * Releases the slot while `wait` waits for the client, and then takes a slot again, unless `release` was called in the
    * meantime. @throws HttpError 503 when none is free.
@@ -50,6 +52,14 @@ const SHARES: Partial<Record<LoadName, number>> = {
   gradeItems: 1 / 4,
 };
 
+/**
+ * Share of the slots of an operation that all keys, apps and assistants of one shop may use together while others use
+ * it, too, so that these find a slot. A shop alone may use all.
+ */
+const SHOP_PART = 3 / 4;
+/** For this time after requests of two shops the operation counts as used by several. Milliseconds. */
+const SHARED_MS = 1_000;
+
 /** A short burst, such as a hundred concurrent writes, may use this multiple of the slots. */
 const BURST = 4;
 /** Maximum duration of a burst; a longer one is overload. Milliseconds. */
@@ -80,6 +90,8 @@ export function createInFlight(o: {
 }): InFlight {
   const { now = () => performance.now() } = o;
   const loads = new Map<LoadName, Load>();
+  /** The shares of the shops that use one now, by load and shop. */
+  const shares = new Map<string, Load>();
   const shedRequests = o.telemetry.meter.createCounter('http.server.shed', {
     description: 'Requests shed because too many were in flight',
   });
@@ -91,17 +103,35 @@ export function createInFlight(o: {
     loads.set(name, load);
     return load;
   };
-  const countShed = (name: LoadName): void => {
-    loadOf(name).shedAt = now();
+  const countShed = (name: LoadName, load: Load): void => {
+    load.shedAt = now();
     shedRequests.add(1, { operation: name });
     log();
   };
-  const take = (name: LoadName, exchange: Exchange | undefined): (() => void) => {
-    const load = loadOf(name);
+  const take = (
+    name: LoadName,
+    exchange: Exchange | undefined,
+    load = loadOf(name),
+  ): (() => void) => {
     if (!isFull(load, now())) return enterLoad(load, now());
-    countShed(name);
+    countShed(name, load);
     if (exchange) exchange.isShed = true;
     throw overloaded();
+  };
+
+  const takeShare = (name: LoadName, exchange: Exchange | undefined, shop: bigint) => {
+    const key = `${name}:${shop}`;
+    const share = shares.get(key) ?? newLoad(Math.max(1, Math.floor(sizeOf(name) * SHOP_PART)));
+    shares.set(key, share);
+    const load = loadOf(name);
+    if (load.shop !== undefined && load.shop !== shop) load.sharedAt = now();
+    load.shop = shop;
+    const isShared = now() - load.sharedAt <= SHARED_MS;
+    const release = isShared ? take(name, exchange, share) : enterLoad(share, now());
+    return () => {
+      release();
+      if (share.used === 0) shares.delete(key);
+    };
   };
 
   return {
@@ -110,18 +140,28 @@ export function createInFlight(o: {
     shedIfFull(name) {
       const load = loads.get(name);
       if (!load || !isFull(load, now())) return false;
-      countShed(name);
+      countShed(name, load);
       return true;
     },
     async enter(name, exchange) {
-      let releaseTaken = take(name, exchange);
+      const taken = [take(name, exchange)];
+      let shop: bigint | undefined;
       let hasEnded = false;
+      const releaseTaken = (): void => {
+        for (const release of taken.splice(0)) release();
+      };
       return {
+        ofShop(shopId) {
+          shop = shopId;
+          taken.push(takeShare(name, exchange, shopId));
+        },
         async during(wait) {
           releaseTaken();
           const result = await wait();
           // The client may have left during the wait. Nobody would release a slot that is taken after that.
-          if (!hasEnded) releaseTaken = take(name, exchange);
+          if (hasEnded) return result;
+          taken.push(take(name, exchange));
+          if (shop !== undefined) taken.push(takeShare(name, exchange, shop));
           return result;
         },
         release() {
@@ -140,10 +180,15 @@ interface Load {
   fullSince: number | undefined;
   /** The time of the last shed request. Milliseconds, monotonic. */
   shedAt: number;
+  /** The shop of the last request. */
+  shop: bigint | undefined;
+  /** The time of the last request whose shop was another than that before. Milliseconds, monotonic. */
+  sharedAt: number;
 }
 
 function newLoad(slots: number): Load {
-  return { slots, used: 0, fullSince: undefined, shedAt: Number.NEGATIVE_INFINITY };
+  const never = Number.NEGATIVE_INFINITY;
+  return { slots, used: 0, fullSince: undefined, shedAt: never, shop: undefined, sharedAt: never };
 }
 
 function isFull({ slots, used, fullSince, shedAt }: Load, now: number): boolean {

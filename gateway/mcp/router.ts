@@ -185,6 +185,7 @@ async function handle(
     exchange.shopId = user.shopId;
     exchange.actorId = String(user.userId);
   }
+  slot.ofShop(user.shopId);
   const budgets = budgetsOf(parts, user, res);
   const meter = exchange ?? { bodyBytes: 0 };
   const read = await slot.during(() => readMessage(req, res, { meter, ...budgets }));

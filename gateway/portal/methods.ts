@@ -21,6 +21,8 @@ import { noteDestination } from '../actions/destinations.ts';
 import { INSPECTION_TIMEOUT_MS as timeoutMs } from '../actions/dispositions.ts';
 import { noteFraudReport } from '../actions/fraud.ts';
 import { notePolicy, previewPolicy } from '../actions/policy.ts';
+import { noteMoney } from '../actions/returns.ts';
+import { announcedBy } from '../actions/review.ts';
 import { hasRight, type RightName } from '../actions/rights.ts';
 import { hideReports } from '../actions/timeline.ts';
 import { noteOverlap } from '../actions/webhook-secrets.ts';
@@ -172,6 +174,7 @@ export const PORTAL_METHODS: readonly PortalMethod[] = [
       audit: ['portal.process_return', 'Process a return'],
       call: ({ services }, request) =>
         services.returns.processReturn({ ...request, source: 'admin', details: {} }),
+      note: (context, { announced }) => noteMoney(context, announced),
     },
     flagReturn: {
       right: 'reviewReturns',
@@ -186,6 +189,7 @@ export const PORTAL_METHODS: readonly PortalMethod[] = [
     cancelReturn: {
       right: 'reviewReturns',
       audit: ['portal.cancel_return', 'Cancel a return'],
+      note: (context, { return: of }) => of && noteMoney(context, announcedBy(of)),
       hide: withoutReturn,
     },
     getPolicy: { right: 'seePolicy' },

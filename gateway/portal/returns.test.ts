@@ -10,7 +10,9 @@ import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
 import {
   CustomerSchema,
   DispositionOutcome,
+  ReturnSchema,
   ReturnState,
+  TotalsSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { InstantRefundState, ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError } from '../../services/platform/values/errors.ts';
@@ -185,6 +187,37 @@ describe('returns in the portal', () => {
     const other = await portalPerson(under, { shopId: await under.newShop(), role: 'owner' });
     const error = await errorOf(find(open, other));
     expect(error).toMatchObject({ code: Code.NotFound });
+  });
+
+  test('name the order and the amounts in the audit entries of processing and of a cancellation', async () => {
+    const sample = create(ReturnSchema, {
+      ...sampleReturn(),
+      currency: 'GBP',
+      totals: create(TotalsSchema, { refund: '12.50', returnCreditTotal: '0.00' }),
+    });
+    const announced = { orderName: '#1001', currency: 'GBP', refund: '5.00', returnCredit: '3.00' };
+    under.services.returns.processReturn = () => ({
+      result: { case: 'queued', value: {} },
+      announced,
+    });
+    under.services.returns.cancelReturn = () => ({ return: sample });
+    const newest = (action: string) =>
+      until(async () => {
+        const { rows } = await under.database.pool.query<{ phase: string; fields: string }>(
+          `select detail->>'phase' as phase, (select string_agg(concat(c->>'field', ' ', c->>'to'), ', ')
+                    from jsonb_array_elements(detail->'changes') c) as fields
+             from audit_log where actor_id = $1 and action = $2 order by id desc limit 1`,
+          [String(agent.userId), action],
+        );
+        return rows[0]?.phase === 'done' && rows[0].fields;
+      });
+    await returns().processReturn({ returnId: open, idempotencyKey: key() });
+    expect(await newest('portal.process_return')).toBe(
+      'order #1001, refund 5.00 GBP, return_credit 3.00 GBP',
+    );
+    await returns().cancelReturn({ returnId: open, idempotencyKey: key() });
+    expect(await newest('portal.cancel_return')).toBe('order #1001, refund 12.50 GBP');
+    under.resetServices();
   });
 
   test('write two entries to the audit log for each change, with the outcome', async () => {

@@ -216,6 +216,7 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
     showRequests(res, limit, deps.shopLimit.rest(ofShop));
     throw rateLimited(whole.retryAfterS);
   }
+  incoming.slot.ofShop(caller.shopId);
   deps.versionUsage.used({
     shopId: caller.shopId,
     credentialKind: caller.scheme === 'api-key' ? 'api_key' : 'partner_app',

@@ -14,7 +14,7 @@ import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { idOf, notFound, optionalWord, wordOf } from '../fields.ts';
-import { ROLE_TEXTS, roleActions } from '../role-table.ts';
+import { ROLE_TEXTS, roleActions } from '../role-texts.ts';
 import { timestampOf } from '../views/values.ts';
 import { invitationMethods, mayChange } from './invitations.ts';
 

@@ -4,7 +4,7 @@ import { type PageResponse, page } from '../../oauth/pages/response.ts';
 import { ROLE_NAMES } from '../../oauth/pages/rights.ts';
 import type { Acceptance } from '../../tenancy/accept-invitation.ts';
 import { type FoundInvitation, INVITATION_PATH } from '../../tenancy/invitations.ts';
-import { ROLE_TEXTS } from '../role-table.ts';
+import { ROLE_TEXTS } from '../role-texts.ts';
 
 /** Where the sign-in of an invited person begins. */
 export const INVITATION_SIGN_IN_PATH = `${INVITATION_PATH}/sign-in`;

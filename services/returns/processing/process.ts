@@ -80,14 +80,15 @@ export async function processReturn(
   return inTransaction(pool, async (tx) => {
     const current = await lockRuleInput(tx, { shopId, returnId });
     // A call that queues nothing stores no key. So a repeat of it is checked again.
-    const { missingLineItemIds } = current;
-    const queued = { result: { case: 'queued', value: {} }, missingLineItemIds } as const;
+    const { missingLineItemIds, announced } = current;
+    const also = { missingLineItemIds, announced };
+    const queued = { result: { case: 'queued', value: {} }, ...also } as const;
     if (use && (await findUse(tx, use)) !== undefined) return queued;
     const result = resultWithoutQueueing(current);
-    if (result) return { result, missingLineItemIds };
+    if (result) return { result, ...also };
     if (expectedRevision !== 0n) requireRevision(current, expectedRevision);
     if (!(await providers.of(tx, { shopId, returnId }))) {
-      return { result: withoutProvider(), missingLineItemIds };
+      return { result: withoutProvider(), ...also };
     }
     const details = hasDetails ? requestDetails : current.previousDetails;
     const job = { shopId, returnId, details, source, actor, isCancellation: false };
@@ -169,10 +170,13 @@ function size(text: string): number {
 
 type ProcessResult = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
 
-/** The result, and the line items whose goods did not come. */
+type Announced = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['announced']>;
+
+/** The result, the line items whose goods did not come, and what the return announces. */
 interface ProcessAnswer {
   readonly result: ProcessResult;
   readonly missingLineItemIds: bigint[];
+  readonly announced: Announced;
 }
 
 /** The values of a return on which the rule depends. The rule also depends on the commerce provider of the shop. */
@@ -191,6 +195,7 @@ export interface RuleInput {
   readonly previousDetails: AdditionalDetails;
   /** The line items that are disposed as missing, in the order of the return. */
   readonly missingLineItemIds: bigint[];
+  readonly announced: Announced;
 }
 
 const STORED_INPUT = `
@@ -249,10 +254,12 @@ export async function currentRuleInput(db: Queryable, ofReturn: ReturnRef): Prom
 }
 
 const RETURN = `
-select state, processing, revision, queued_at is not null as "wasQueued"
+select state, processing, revision, queued_at is not null as "wasQueued",
+       order_name as "orderName", currency, refund, return_credit as "returnCredit"
   from returns where shop_id = $1 and id = $2`;
 
-type Row = Pick<RuleInput, 'state' | 'processing' | 'revision' | 'wasQueued'>;
+type Row = Pick<RuleInput, 'state' | 'processing' | 'revision' | 'wasQueued'> &
+  Record<'orderName' | 'currency' | 'refund' | 'returnCredit', string>;
 
 function readStoredInput(db: Queryable, of: ReturnRef) {
   return db.query<InputRow>({
@@ -265,8 +272,10 @@ function readStoredInput(db: Queryable, of: ReturnRef) {
 function ruleInputIn([row]: readonly Row[], [found]: readonly InputRow[]): RuleInput {
   if (!row || !found) throw returnNotFound();
   const { previous_details: previous } = found;
+  const { orderName, currency, refund, returnCredit, ...state } = row;
   return {
-    ...row,
+    ...state,
+    announced: { orderName, currency, refund, returnCredit },
     hasOpenInstantRefund: found.has_open_instant_refund,
     isBeingCancelled: found.is_being_cancelled,
     isNothingPayable: found.is_nothing_payable,
