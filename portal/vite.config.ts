@@ -53,7 +53,7 @@ const bundledPackages: Plugin = {
       'moduleIds' in file ? file.moduleIds : [],
     );
     const places = modules.flatMap(
-      (id) => /^.*(node_modules\/(?:@[^/]+\/)?[^/]+)/.exec(id)?.[1] ?? [],
+      (id) => /^.*?(node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+)/.exec(id)?.[1] ?? [],
     );
     const source = JSON.stringify([...new Set(places)].toSorted());
     this.emitFile({ type: 'asset', fileName: '.vite/packages.json', source });

@@ -54,3 +54,17 @@ test.each(PATHS)(
     }
   },
 );
+
+test('bodies of many addresses that do not arrive leave the slots to others', async () => {
+  stack = await startSignInStack({ replicas: 1, MAX_REQUESTS_IN_FLIGHT: 8 });
+  // More than a burst may have: four times the slots.
+  for (let nth = 1; nth <= 40; nth += 1) {
+    const address = `203.0.113.${nth}`;
+    await until(async () => {
+      if ((await from(address)).status === 429) return true;
+      await begin('/oauth/token', address);
+      return false;
+    });
+  }
+  expect((await from('198.51.100.1')).status).toBe(200);
+});

@@ -1,9 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
-import { loadRetryAfterS } from '../errors.ts';
+import { HttpError, loadRetryAfterS } from '../errors.ts';
+import { bodyArrived } from './body-arrived.ts';
+import { ClientGone } from './client-gone.ts';
 import { createConcurrentShare } from './concurrent-share.ts';
 import type { Exchange } from './exchange.ts';
-import type { InFlight } from './in-flight.ts';
+import type { InFlight, Slot } from './in-flight.ts';
 import { sendContinue } from './receive-body.ts';
 import { send } from './respond.ts';
 
@@ -46,9 +48,13 @@ export function signInPathName(path: string): string | undefined {
 /** Maximum share of the slots for one IP address. */
 const ADDRESS_PART = 1 / 4;
 
+/** The slots of the requests that have one, for {@link receiveForm}. */
+const slots = new WeakMap<IncomingMessage, Slot>();
+
 /**
  * Bounds the in-flight requests of the sign-in, in total and for each IP address. Above the bound a request gets an
- * OAuth error (RFC 6749, 4.1.2.1). A body that arrives slowly occupies its slot: it is small, so the edge waits for it.
+ * OAuth error (RFC 6749, 4.1.2.1). A request occupies its slot while this process works for it, but not while it waits
+ * for its body.
  */
 export function boundSignIn(
   inFlight: InFlight,
@@ -66,27 +72,28 @@ export function boundSignIn(
     const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
     if (!slot) return reject(req, res, 503);
     if (res.closed) return slot.release();
+    slots.set(req, slot);
     res.once('close', () => slot.release());
     next();
   };
 }
 
 /**
- * Waits for the body of a sign-in request, which Node keeps for the handler that reads it. Sends `100 Continue` if the
- * client waits for it. In each route it is directly before that handler, so that earlier ones can reject the request
- * before the client sends its body.
+ * Waits for the body of a sign-in request, without a slot. Sends `100 Continue` if the client waits for it. In each
+ * route it is directly before the handler that reads the body, so that earlier handlers can reject the request before
+ * the client sends its body.
  */
-export const receiveForm: RequestHandler = (req, res, next) => {
+export const receiveForm: RequestHandler = async (req, res, next) => {
   sendContinue(req, res);
-  const check = (): void => {
-    // A body that fills Node's buffer is too large for a form.
-    const hasArrived = req.complete || req.readableLength >= req.readableHighWaterMark;
-    if (!hasArrived && !req.destroyed) return;
-    req.off('readable', check).off('close', check);
-    if (!req.destroyed) next();
-  };
-  req.on('readable', check).on('close', check);
-  check();
+  const slot = slots.get(req);
+  try {
+    await slot?.during(() => bodyArrived(req));
+  } catch (error) {
+    if (error instanceof ClientGone) return;
+    if (!(error instanceof HttpError)) throw error;
+    return reject(req, res, 503);
+  }
+  next();
 };
 
 const MESSAGES = {

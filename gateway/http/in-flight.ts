@@ -57,8 +57,11 @@ const SHARES: Partial<Record<LoadName, number>> = {
  * it, too, so that these find a slot. A shop alone may use all.
  */
 const SHOP_PART = 3 / 4;
-/** For this time after requests of two shops the operation counts as used by several. Milliseconds. */
-const SHARED_MS = 1_000;
+/**
+ * For this time after an accepted request of another shop, an operation counts as used by several. A request that is
+ * shed has no shop yet. Milliseconds.
+ */
+const SHARED_MS = 10_000;
 
 /** A short burst, such as a hundred concurrent writes, may use this multiple of the slots. */
 const BURST = 4;

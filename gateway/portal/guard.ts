@@ -7,6 +7,8 @@ import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
+import { bodyArrived } from '../http/body-arrived.ts';
+import { ClientGone } from '../http/client-gone.ts';
 import { createConcurrentShare } from '../http/concurrent-share.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -91,14 +93,17 @@ export function portalGuard(o: GuardParts): RequestHandler {
       }
       if (res.closed) return;
       if (!count(String(session.userId), res)) return reject(res, tooManyAtOnce());
+      // Before the slot, so that a body that does not arrive takes none of the slots that all shops share.
+      sendContinue(req, res);
+      await bodyArrived(req);
       const slot = await o.inFlight.enter('portal', exchange).catch(() => undefined);
       if (!slot) return reject(res, unavailable());
       if (res.closed) return slot.release();
       res.once('close', () => slot.release());
-      sendContinue(req, res);
       o.accepted.set(req, callFor(o, { req, session, exchange }));
       next();
     } catch (error) {
+      if (error instanceof ClientGone) return;
       if (!cannotReadSession(error)) throw error;
       reject(res, unavailable());
     }

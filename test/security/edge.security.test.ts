@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { checkEdge } from '../../deploy/check/edge.ts';
 import { startTestGateway, type TestGateway } from '../kit/gateway/test-gateway.ts';
-import { startSignInStack } from '../kit/oauth/sign-in-stack.ts';
 import { until } from '../kit/until.ts';
 import { type Edge, startEdge } from './edge-process.ts';
 
@@ -210,28 +209,6 @@ test('half-sent bodies over HTTP/2 take less memory than the manifest gives', as
   expect(status).toBe(408);
   for (const session of sessions) session.destroy();
   expect(edge.peakMiB()).toBeLessThan(400);
-}, 60_000);
-
-test('half-sent bodies of sign-ins take none of the slots of the gateway', async () => {
-  const stack = await startSignInStack({ replicas: 1, MAX_REQUESTS_IN_FLIGHT: 8 });
-  const front = await startEdge({ gatewayPort: stack.under.gateway.port });
-  const halves = Array.from({ length: 200 }, (_, n) => {
-    const localAddress = `127.0.2.${n + 1}`;
-    const socket = connect({ host: '127.0.0.1', port: front.port, localAddress });
-    const type = 'Content-Type: application/x-www-form-urlencoded';
-    socket.on('error', () => {}).resume();
-    socket.write(`POST /oauth/token HTTP/1.1\r\nHost: x\r\n${type}\r\nContent-Length: 9\r\n\r\na`);
-    return socket;
-  });
-  await until(() => halves.every(({ connecting }) => !connecting));
-  const path = '/.well-known/oauth-protected-resource';
-  const answers = Array.from({ length: 20 }, (_, n) =>
-    send(front.port, { path, from: `127.0.3.${n + 1}` }),
-  );
-  expect(new Set((await Promise.all(answers)).map(({ status }) => status))).toEqual(new Set([200]));
-  for (const half of halves) half.destroy();
-  await front.stop();
-  await stack.stop();
 }, 60_000);
 
 test('of the requests that a connection sends at once, one is at the gateway', async () => {
