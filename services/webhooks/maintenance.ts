@@ -128,12 +128,12 @@ function observeStored(o: MaintenanceOptions): () => void {
         'How long the oldest delivery is due that was not tried yet, at endpoints without failures',
       text: `
 select coalesce(greatest(0, extract(epoch from now() + $1 * interval '1 ms' - min(first.at)))::float8, 0) as value
-  from (select sq.shop_id, sq.subscription_id
+  from (select sq.shop_id, sq.subscription_id, sq.ready_at
           from subscription_queues sq join endpoints e on e.shop_id = sq.shop_id and e.id = sq.endpoint_id
          where sq.ready_at <= now() + $1 * interval '1 ms' and e.circuit_opened_at is null
          order by sq.ready_at limit ${MAX_QUEUES}) ready
  cross join lateral (
-   select least(q.next_attempt_at, now() + $1 * interval '1 ms') as at from queue q
+   select least(greatest(q.next_attempt_at, ready.ready_at), now() + $1 * interval '1 ms') as at from queue q
     where q.shop_id = ready.shop_id and q.subscription_id = ready.subscription_id and not q.is_retry
     order by q.next_attempt_at limit 1) first`,
       values: () => [o.clock.offsetMs()],

@@ -24,7 +24,10 @@ export interface OpenOptions {
   readonly resolve: Resolve;
   readonly dial: Dial;
   readonly secureContext: SecureContext;
-  /** Called with the address that a connection has reached, before anything is sent. It may reject. */
+  /**
+   * Called with the address that a connection has reached, before anything is sent. When it rejects, the other addresses
+   * are tried.
+   */
   readonly onReached?: (address: string) => Promise<void>;
 }
 
@@ -58,14 +61,8 @@ export async function openSocket(
   });
   const resolved = performance.now();
   if (isIP(host) === 0) timing.dnsMs = resolved - start;
-  const socket = o.dial(addresses, check.port);
-  // Until the socket is connected, `once` below reports its errors. Afterwards the user of the socket does.
-  socket.on('error', () => {});
+  const socket = await reach(addresses, { ...o, port: check.port, signal, timing });
   try {
-    await once(socket, 'connect', { signal });
-    const connected = performance.now();
-    timing.connectMs = connected - resolved;
-    await o.onReached?.(socket.remoteAddress ?? '');
     if (url.protocol === 'http:') return acceptContinue(socket);
     const handshakeAt = performance.now();
     const encrypted = await handshake(socket, { host, context: o.secureContext, signal });
@@ -74,6 +71,39 @@ export async function openSocket(
   } catch (error) {
     socket.destroy();
     throw signal.aborted ? signal.reason : error;
+  }
+}
+
+interface Reach extends Pick<OpenOptions, 'dial' | 'onReached'> {
+  readonly port: number;
+  readonly signal: AbortSignal;
+  readonly timing: OpenTiming;
+}
+
+/** Connects to an address that `onReached` accepts. Throws its first error if there is none. */
+async function reach(addresses: readonly string[], o: Reach): Promise<Socket> {
+  const start = performance.now();
+  const socket = o.dial(addresses, o.port);
+  // Until the socket is connected, `once` below reports its errors. Afterwards the user of the socket does.
+  socket.on('error', () => {});
+  try {
+    await once(socket, 'connect', { signal: o.signal });
+  } catch (error) {
+    socket.destroy();
+    throw o.signal.aborted ? o.signal.reason : error;
+  }
+  o.timing.connectMs = performance.now() - start;
+  const reached = socket.remoteAddress ?? '';
+  try {
+    await o.onReached?.(reached);
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    const others = addresses.filter((address) => address !== reached);
+    if (others.length === 0 || others.length === addresses.length) throw error;
+    return reach(others, o).catch(() => {
+      throw error;
+    });
   }
 }
 

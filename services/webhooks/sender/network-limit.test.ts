@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createAuthority } from '../../../test/kit/certificates.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
@@ -15,7 +15,8 @@ import { sampleEvent } from '../../contract/sample-event.ts';
 import type { Dial } from '../../platform/outbound/open-socket.ts';
 import { NetworkHolds } from '../delivery/endpoint/network-holds.ts';
 import { purge } from '../maintenance.ts';
-import { NetworkLimit, type NetworkLimited } from './network-limit.ts';
+import { NetworkLimit, NetworkLimited } from './network-limit.ts';
+import { createSender, type SenderOptions } from './send.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -170,13 +171,151 @@ describe('what a receiver gets before its first 2xx', () => {
     expect(await rows()).toBe(0);
   });
 
-  test('is not limited while the database is out, because nothing new is read then', async () => {
-    const query = () => Promise.reject(Object.assign(new Error('down'), { code: 'ECONNREFUSED' }));
+  test.each([
+    ['out', () => Promise.reject(Object.assign(new Error('down'), { code: 'ECONNREFUSED' }))],
+    ['too slow', () => new Promise<never>(() => {})],
+  ])(
+    'is not limited while the database is %s, and one statement at a time is tried',
+    async (_what, fail) => {
+      let statements = 0;
+      const query = () => {
+        statements += 1;
+        return fail();
+      };
+      const pool = { query } as unknown as TestDatabase['pool'];
+      const limit = new NetworkLimit({ pool, logger: silentLogger(), nowMs: () => 0 });
+      const address = newAddress();
+      expect(await count(times(5, () => isTaken(limit, address)))).toBe(5);
+      expect(statements).toBe(5);
+      expect(await count(times(20, () => isTaken(limit, address)))).toBe(20);
+      expect(statements).toBeLessThanOrEqual(6);
+      limit.proved(address);
+    },
+  );
+
+  test('still holds while the database is too slow, if it was reached before', async () => {
+    let isReached = false;
+    const query = () =>
+      isReached ? new Promise(() => {}) : Promise.resolve({ rows: [{ isTaken: false }] });
     const pool = { query } as unknown as TestDatabase['pool'];
     const limit = new NetworkLimit({ pool, logger: silentLogger(), nowMs: () => 0 });
     const address = newAddress();
-    expect(await count(times(20, () => isTaken(limit, address)))).toBe(20);
-    limit.proved(address);
+    const other = newAddress();
+    const reaching = isTaken(limit, address);
+    isReached = true;
+    expect(await Promise.all([reaching, isTaken(limit, address), isTaken(limit, other)])).toEqual([
+      false,
+      false,
+      true,
+    ]);
+  });
+});
+
+/** Receivers with public names and addresses, by address. Others cannot be reached. */
+async function publicNet(ports: Readonly<Record<string, number>>) {
+  const authority = createAuthority('public');
+  const servers = await Promise.all(
+    Object.entries(ports).map(async ([address, port]) => {
+      const tls = createTlsServer(authority.issue({ name: '*.example.com' }), (socket) => {
+        socket.on('error', () => {});
+        socket.pipe(connect(port, '127.0.0.1')).pipe(socket);
+      });
+      tls.listen(0, '127.0.0.1');
+      await once(tls, 'listening');
+      return { address, tls };
+    }),
+  );
+  const dial: Dial = ([reached = '']): Socket => {
+    const found = servers.find(({ address }) => address === reached);
+    const socket = connect(found ? (found.tls.address() as AddressInfo).port : 1, '127.0.0.1');
+    return Object.defineProperty(socket, 'remoteAddress', { value: reached });
+  };
+  const stop = () => {
+    for (const { tls } of servers) tls.close();
+  };
+  return { ca: authority.cert, dial, resolve: async () => Object.keys(ports), stop };
+}
+
+describe('an attempt', () => {
+  const policy = { allowedOrigins: [], isAllowedOrigin: () => false, stackPorts: () => [] };
+  const sending = { url: 'https://hooks.example.com/', headers: {}, body: Buffer.from('{}') };
+  const ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    jest.useRealTimers();
+    for (const end of ends.splice(0)) await end();
+  });
+  const senderOf = (o: Omit<SenderOptions, 'policy'>) => {
+    const sender = createSender({ ...o, policy });
+    ends.push(() => sender.close());
+    return sender;
+  };
+  const receiving = async (status: number) => {
+    const receiver = await startReceiver();
+    receiver.answer = (response) => void response.writeHead(status).end();
+    ends.push(() => receiver.stop());
+    return receiver;
+  };
+
+  test('does not count the time of our database as time of the receiver', async () => {
+    const [receiver, address] = [await receiving(204), newAddress()];
+    const net = await publicNet({ [address]: receiver.port });
+    ends.push(net.stop);
+    jest.useFakeTimers({
+      doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate', 'setInterval'],
+    });
+    let error: Error | undefined;
+    const take = async () => {
+      await Promise.resolve();
+      jest.advanceTimersByTime(20_000);
+      if (error) throw error;
+    };
+    const sender = senderOf({ ...net, limit: { take, proved: () => {} } });
+    // The second one uses the connection of the first.
+    for (const _ of [1, 2])
+      expect(await sender.send(sending)).toMatchObject({ kind: 'delivered', status: 204 });
+    error = new NetworkLimited(address, address);
+    await expect(sender.send(sending)).rejects.toBe(error);
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  test('uses the next address of the name when one has got enough', async () => {
+    const [failing, good] = [await receiving(500), await receiving(204)];
+    const [bad, proven, none] = [newAddress(), newAddress(), newAddress()];
+    const net = await publicNet({ [bad]: failing.port, [proven]: good.port });
+    ends.push(net.stop);
+    const limit = new NetworkLimit({ pool: db.pool, logger: silentLogger(), nowMs: () => 0 });
+    const sender = senderOf({ ...net, limit });
+    const kinds: string[] = [];
+    for (let nth = 1; nth <= 15; nth += 1) kinds.push((await sender.send(sending)).kind);
+    expect(kinds.filter((kind) => kind === 'delivered')).toHaveLength(5);
+    expect([failing.received.length, good.received.length]).toEqual([10, 5]);
+    // Without an address that answers, the attempt waits, and does not count.
+    const alone = senderOf({ ...net, limit, resolve: async () => [bad, none] });
+    await expect(alone.send(sending)).rejects.toMatchObject({ network: bad });
+  });
+
+  test('is made while the table of the limits is locked', async () => {
+    const [receiver, address] = [await receiving(204), newAddress()];
+    const net = await publicNet({ [address]: receiver.port });
+    ends.push(net.stop);
+    const webhooks = await runWebhooks({ db, ...net });
+    ends.unshift(() => webhooks.stop());
+    const shopId = newShop();
+    for (let nth = 1; nth <= 12; nth += 1)
+      await webhooks.subscribe({ shopId, url: `https://hooks${nth}.example.com/` });
+    const locking = await db.pool.connect();
+    try {
+      await locking.query('begin; lock table receiver_networks in access exclusive mode');
+      await webhooks.publish(sampleEvent('return.closed', shopId));
+      const rows = await until(async () => {
+        const all = await webhooks.deliveries(shopId);
+        return all.every(({ state }) => state === DeliveryState.DELIVERED) && all;
+      });
+      expect(rows.map(({ attempts }) => attempts.length)).toEqual(Array(12).fill(1));
+    } finally {
+      await locking.query('rollback');
+      locking.release();
+    }
   });
 });
 
@@ -186,20 +325,9 @@ describe.each([1, 2])('webhooks on many names of one address, with %d processes'
   test('send it ten attempts a minute until it answers 2xx, lose none, and then send the rest', async () => {
     const receiver = await startReceiver();
     receiver.answer = (response) => void response.writeHead(500).end();
-    const authority = createAuthority('public');
-    const tls = createTlsServer(authority.issue({ name: '*.example.com' }), (socket) => {
-      socket.on('error', () => {});
-      socket.pipe(connect(receiver.port, '127.0.0.1')).pipe(socket);
-    });
-    tls.listen(0, '127.0.0.1');
-    await once(tls, 'listening');
     const address = newAddress();
-    const dial: Dial = ([reached]): Socket => {
-      const { port } = tls.address() as { port: number };
-      const socket = connect(port, '127.0.0.1');
-      return Object.defineProperty(socket, 'remoteAddress', { value: reached });
-    };
-    const o = { db, ca: authority.cert, dial, resolve: async () => [address] };
+    const { stop, ...net } = await publicNet({ [address]: receiver.port });
+    const o = { db, ...net };
     const all = [await runWebhooks(o), ...(processes > 1 ? [await runWebhooks(o)] : [])];
     const [one] = all;
     if (!one) throw new Error('it was started');
@@ -252,7 +380,7 @@ describe.each([1, 2])('webhooks on many names of one address, with %d processes'
     expect(receiver.received).toHaveLength(attempts);
     expect(attempts).toBe(20 + WEBHOOKS);
     for (const each of all) await each.stop();
-    tls.close();
+    stop();
     await receiver.stop();
   });
 });

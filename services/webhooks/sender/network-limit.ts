@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { receiverNetwork } from '../../platform/outbound/guard.ts';
-import { isOutage } from '../../platform/postgres/outage.ts';
+import { within } from '../../platform/process/within.ts';
 import type { Logger } from '../../platform/telemetry/log.ts';
+import { logSeldom } from '../../platform/telemetry/log-seldom.ts';
 
 /** How long a network stays proven after its last 2xx. Days. */
 export const PROVEN_DAYS = 30;
@@ -11,6 +12,9 @@ const BYTES_PER_HOUR = 1024 ** 2;
 const KNOWN_MS = 86_400_000;
 /** How long a network is not asked for again after it reached its limit. Milliseconds. */
 const BLOCKED_MS = 60_000;
+/** Time limit of a statement. Then the attempt goes without a limit. Milliseconds. */
+const STATEMENT_MS = 1_000;
+const LOG_EVERY_MS = 10_000;
 /** Maximum number of networks in each map in memory. */
 const MAX_NETWORKS = 20_000;
 
@@ -53,6 +57,10 @@ export class NetworkLimit {
   readonly #proven = new Map<string, { readonly untilMs: number; isStored: boolean }>();
   /** Limits that were reached, and until when no attempt asks for them. */
   readonly #blocked = new Map<string, number>();
+  readonly #seldom = logSeldom(LOG_EVERY_MS);
+  #statements = 0;
+  /** Whether the last statement failed, or took too long. */
+  #isFailing = false;
   #onProven: (network: string) => void = () => {};
 
   constructor(o: NetworkLimitOptions) {
@@ -65,8 +73,8 @@ export class NetworkLimit {
   }
 
   /**
-   * Takes one attempt from the limit. While the database is out, attempts go without a limit: this process then only
-   * sends the few deliveries that it has already read.
+   * Takes one attempt from the limit. Attempts go without a limit while the statement fails or takes longer than
+   * {@link STATEMENT_MS}, because an outage of ours must not delay them. A limit that was reached before still holds.
    *
    * @param bytes length of the body.
    * @throws NetworkLimited when the attempt must wait.
@@ -76,11 +84,16 @@ export class NetworkLimit {
     if (this.#isProven(network)) return;
     const limit = bytes > BYTES_PER_HOUR ? `${network} large` : network;
     if (this.waitMs(limit) > 0) throw new NetworkLimited(network, limit);
-    const taken = await this.#read(network, bytes);
+    const isLarge = bytes > BYTES_PER_HOUR;
+    const values = [network, isLarge ? 0 : bytes, isLarge];
+    const rows = await this.#ask<Taken>({ name: 'take-attempt', text: TAKE, values });
+    const taken = rows?.[0];
     if (taken?.isProven) this.#note(network, taken.isStored);
     // It may have been proven during the statement.
-    if (!taken || taken.isProven || taken.isTaken || this.#isProven(network)) return;
-    put(this.#blocked, limit, this.#o.nowMs() + BLOCKED_MS);
+    if (taken?.isTaken || this.#isProven(network)) return;
+    if (taken) put(this.#blocked, limit, this.#o.nowMs() + BLOCKED_MS);
+    // Without an answer, only a limit holds that others have reached during the statement.
+    else if (this.waitMs(limit) === 0) return;
     throw new NetworkLimited(network, limit);
   }
 
@@ -96,10 +109,9 @@ export class NetworkLimit {
     const network = receiverNetwork(address);
     if (this.#isProven(network) && this.#proven.get(network)?.isStored) return;
     const known = this.#note(network, true);
-    this.#o.pool.query({ name: 'prove-network', text: PROVE, values: [network] }).catch((err) => {
-      // The next 2xx stores it.
-      known.isStored = false;
-      this.#o.logger.warn({ err }, 'receiver that answers 2xx not stored');
+    void this.#ask({ name: 'prove-network', text: PROVE, values: [network] }).then((rows) => {
+      // If it was not stored, the next 2xx stores it.
+      known.isStored = rows !== undefined;
     });
   }
 
@@ -117,16 +129,32 @@ export class NetworkLimit {
     return known;
   }
 
-  async #read(network: string, bytes: number): Promise<Taken | undefined> {
-    const isLarge = bytes > BYTES_PER_HOUR;
-    const values = [network, isLarge ? 0 : bytes, isLarge];
-    try {
-      const query = { name: 'take-attempt', text: TAKE, values };
-      return (await this.#o.pool.query<Taken>(query)).rows[0];
-    } catch (error) {
-      if (isOutage(error)) return undefined;
-      throw error;
-    }
+  /**
+   * Returns undefined when the statement fails or takes too long. Until one succeeds, only one at a time is tried, so
+   * that they do not keep the connections from the results.
+   */
+  async #ask<R extends pg.QueryResultRow>(query: pg.QueryConfig): Promise<R[] | undefined> {
+    if (this.#isFailing && this.#statements > 0) return undefined;
+    this.#statements += 1;
+    let rows: R[] | undefined;
+    const asking = this.#o.pool
+      .query<R>(query)
+      .then((result) => {
+        rows = result.rows;
+      })
+      .finally(() => {
+        this.#statements -= 1;
+      });
+    const failure = await within(STATEMENT_MS, asking).then(
+      (isInTime) => (isInTime ? undefined : new Error('too slow')),
+      (error: unknown) => error,
+    );
+    this.#isFailing = failure !== undefined;
+    if (failure !== undefined)
+      this.#seldom((statements) =>
+        this.#o.logger.warn({ err: failure, statements }, 'receivers not limited'),
+      );
+    return rows;
   }
 }
 

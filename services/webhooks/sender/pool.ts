@@ -266,18 +266,38 @@ export class Connection {
   }
 }
 
-/** The deadline of one attempt. It stops the step that is running when it passes. */
+/** The deadline of steps of an attempt. It stops the step that is running when it passes. */
 export class Deadline {
-  readonly #timer: NodeJS.Timeout;
+  readonly #message: string;
+  #timer: NodeJS.Timeout;
+  #endsAt: number;
   #stopCurrent: ((reason: TooLate) => void) | undefined;
   #reason: TooLate | undefined;
 
   /** @param ms time from now. Milliseconds. */
-  constructor(ms: number) {
-    this.#timer = setTimeout(() => {
-      this.#reason = new TooLate(`no complete answer within ${ms} ms`);
+  constructor(ms: number, message = `no complete answer within ${ms} ms`) {
+    this.#message = message;
+    this.#endsAt = performance.now() + ms;
+    this.#timer = this.#start(ms);
+  }
+
+  #start(ms: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      this.#reason = new TooLate(this.#message);
       this.#stopCurrent?.(this.#reason);
     }, ms);
+  }
+
+  /** Waits for work of ours, whose time does not count, because the receiver did not cause it. */
+  async without<T>(work: Promise<T>): Promise<T> {
+    clearTimeout(this.#timer);
+    const pausedAt = performance.now();
+    try {
+      return await work;
+    } finally {
+      this.#endsAt += performance.now() - pausedAt;
+      this.#timer = this.#start(this.#endsAt - performance.now());
+    }
   }
 
   get isOver(): boolean {

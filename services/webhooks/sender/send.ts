@@ -5,7 +5,6 @@ import {
   isNoSocketLeft,
   NOT_ALLOWED,
   NoSocketLeft,
-  TooLate,
 } from '../../platform/outbound/failure.ts';
 import { checkUrl, portOf, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import {
@@ -161,8 +160,8 @@ async function requestOver(
   const kept = parts.pool.take(o.target.origin);
   if (kept) {
     const response = await postOver(kept, parts, o);
-    if (!wasClosedBefore(response)) return { response, address: kept.address };
-    parts.metrics.requestResent();
+    if (response && !wasClosedBefore(response)) return { response, address: kept.address };
+    if (response) parts.metrics.requestResent();
   }
   const fresh = await open(parts, o);
   const response = await post(fresh, o);
@@ -170,11 +169,17 @@ async function requestOver(
   return { response, address: fresh.address };
 }
 
-/** Sends the request on a kept connection, unless its receiver has got enough for now. */
+/**
+ * Sends the request on a kept connection. Returns undefined if its address has got enough for now: a new connection may
+ * reach another address of the name.
+ */
 async function postOver(kept: Connection, { pool, limit }: Parts, o: OneRequest) {
   try {
-    await limit?.take(kept.address, o.sending.body.byteLength);
+    if (limit) await o.deadline.without(limit.take(kept.address, o.sending.body.byteLength));
     return await post(kept, o);
+  } catch (error) {
+    if (error instanceof NetworkLimited) return undefined;
+    throw error;
   } finally {
     pool.giveBack(kept);
   }
@@ -204,12 +209,15 @@ async function open(
   { target, sending, deadline, timing }: OneRequest,
 ): Promise<Connection> {
   const opening = new AbortController();
-  const timer = setTimeout(() => opening.abort(new TooLate('no connection in time')), CONNECT_MS);
-  deadline.guard((reason) => opening.abort(reason));
+  const connecting = new Deadline(CONNECT_MS, 'no connection in time');
+  for (const each of [connecting, deadline]) each.guard((reason) => opening.abort(reason));
   let address = '';
   const onReached = async (reached: string): Promise<void> => {
     address = reached;
-    await parts.limit?.take(reached, sending.body.byteLength);
+    const { limit } = parts;
+    if (!limit) return;
+    const taking = limit.take(reached, sending.body.byteLength);
+    await deadline.without(connecting.without(taking));
   };
   try {
     const o = { ...parts, onReached };
@@ -220,7 +228,7 @@ async function open(
     parts.pool.add(connection);
     return connection;
   } finally {
-    clearTimeout(timer);
+    connecting.cancel();
   }
 }
 
