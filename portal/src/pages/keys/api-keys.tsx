@@ -137,7 +137,7 @@ function State({ of: { state, expiresAt, replacedBy } }: { readonly of: ApiKey }
   return (
     <>
       <Status state={works && isReplaced ? 'replaced' : state} />
-      {state === 'waiting' && <SecondLine>for an owner, who got a mail</SecondLine>}
+      {state === 'waiting' && <SecondLine>until an owner approves it</SecondLine>}
       {works && expiresAt && (
         <SecondLine>
           {isReplaced ? (
