@@ -72,7 +72,8 @@ export async function ask(
   const signal = AbortSignal.timeout(CALL_LIMIT_MS);
   const found = await commerce.lookUp(normal(asked), signal);
   const at = performance.now();
-  const order = found && (await withReported(pool, asked.shopId, found));
+  const { shopId } = asked;
+  const order = found && (await withReported(pool, { shopId, order: found, askedAt }));
   return { looksUp: true, order, askedAt, at };
 }
 

@@ -41,6 +41,8 @@ export interface LineLeft extends FoundLine {
   readonly unitsClosed: number;
   /** Number of units that were refunded at the provider, and not by this service. */
   readonly unitsThere: number;
+  /** What was refunded of the line at the provider, and not by this service. */
+  readonly valueThere: Both<LineValue>;
   /** What was paid for the units that are left. */
   readonly valueLeft: Both<LineValue>;
 }
@@ -139,6 +141,7 @@ function lineLeft(line: FoundLine, currencies: Currencies, elsewhere: Elsewhere)
     unitsOpen: openUnits,
     unitsClosed: unitsHere - openUnits,
     unitsThere,
+    valueThere: there,
     valueLeft: inBoth(side),
   };
 }

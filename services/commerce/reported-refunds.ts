@@ -2,6 +2,7 @@ import type { Queryable } from '../platform/postgres/postgres.ts';
 import { netOf } from '../platform/values/line-value.ts';
 import { inBoth, minorOf } from '../platform/values/money.ts';
 import type { FoundOrder } from './provider.ts';
+import { elsewhereOf, linesLeft } from './remaining.ts';
 
 /**
  * SQL condition: processing requested the refund in row `f` of `inbound_refunds` for a return that counts. The
@@ -48,28 +49,42 @@ export function isByHand(f: string, of: { readonly shop: string; readonly order:
 }
 
 /**
- * Adds to an order what the merchant refunded by its amount alone, if the provider lists no such refunds with the order
- * and has reported them. They may have been for shipping, so what is gone of the shipping is not counted again.
+ * Adds to an order what the merchant refunded and its lines and shipping do not show, if the provider lists no such
+ * refunds with the order and has reported them: by the amount alone, or more for lines than the share of their units. It
+ * may have been for shipping, so what is gone of the shipping is not counted again.
  */
 export async function withReported(
   db: Queryable,
-  shopId: bigint,
-  order: FoundOrder,
+  o: { readonly shopId: bigint; readonly order: FoundOrder; readonly askedAt: string },
 ): Promise<FoundOrder> {
+  const { shopId, order } = o;
   const { id, currencies, shipping, lines } = order;
   if (order.otherRefunds) return order;
-  const { rows } = await db.query<{ amount: string }>({
+  const { rows } = await db.query<{ amount: string; ofLines: string | null }>({
     name: 'refunded-by-amount',
-    text: `select f.amount::text from inbound_refunds f
-            where ${isByHand('f', { shop: '$1', order: '$2' })} and f.currency = $3
-              and not exists (
-                select from inbound_refund_lines fl
-                 where fl.shop_id = f.shop_id and fl.provider_refund_id = f.provider_refund_id)`,
+    text: `select f.amount::text,
+                  (select sum(fl.amount)::text from inbound_refund_lines fl
+                    where fl.shop_id = f.shop_id and fl.provider_refund_id = f.provider_refund_id) as "ofLines"
+             from inbound_refunds f
+            where ${isByHand('f', { shop: '$1', order: '$2' })} and f.currency = $3`,
     values: [shopId, id, currencies.presentment],
   });
-  const reported = rows.reduce((sum, row) => sum + minorOf(row.amount, currencies.presentment), 0n);
+  if (rows.length === 0) return order;
+  const minor = (text: string) => minorOf(text, currencies.presentment);
+  const sumOf = (amounts: readonly bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n);
+  const withLines = rows.map(({ amount, ofLines }) => {
+    if (ofLines === null) return 0n;
+    const [all, own] = [minor(amount), minor(ofLines)];
+    // The rest may be for the shipping, which is not known then.
+    return shipping || all < own ? all : own;
+  });
+  const left = linesLeft(order, await elsewhereOf(db, o));
+  const ofGoods = sumOf(withLines) - sumOf(left.map((line) => netOf(line.valueThere.presentment)));
+  const byAmount = sumOf(
+    rows.map(({ amount, ofLines }) => (ofLines === null ? minor(amount) : 0n)),
+  );
   const ofShipping = shipping ? shipping.paid.presentment - shipping.left.presentment : 0n;
-  const other = reported - ofShipping;
+  const other = byAmount + (ofGoods > 0n ? ofGoods : 0n) - ofShipping;
   if (other <= 0n) return order;
   const paid = inBoth((side) => lines.reduce((sum, line) => sum + netOf(line.paid[side]), 0n));
   // Refunds are in the presentment currency.

@@ -10,7 +10,7 @@ import { type Queryable, together } from '../platform/postgres/postgres.ts';
 import { DomainError } from '../platform/values/errors.ts';
 import { lockOrder } from './inbound/lock-order.ts';
 import { exceedsGoods } from './money/goods-limit.ts';
-import { beyondMoney, refreshMoneyLimit } from './money/money-limit.ts';
+import { beyondMoney, type KnownOfOrder, knownOfOrder } from './money/money-limit.ts';
 import { exceedsPaidShipping } from './money/paid-shipping.ts';
 import { Return, type ReturnRef, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
@@ -136,15 +136,21 @@ async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle |
 
 /**
  * Returns the first obstacle that {@link findObstacle} would find, but only for what the commerce provider reported of
- * the order, or that its refunds have left too little money. Locks nothing. A return with such an obstacle must not be paid. The caller must hold the row lock of the
- * return. To record what the provider reports, a transaction needs this lock, too.
+ * the order, or that its refunds have left too little money. Locks nothing. A return with such an obstacle must not be
+ * paid. The caller must hold the row lock of the return. To record what the provider reports, a transaction needs this
+ * lock, too.
+ *
+ * @param of the return with the units that would be paid.
+ * @param known what {@link knownBeforePayment} returned.
+ * @throws CommerceFailure as {@link beyondMoney}.
  */
 export async function findObstacleThere(
   tx: Queryable,
-  of: Pick<StoredReturn, 'shopId' | 'id'>,
+  of: Details,
+  known: KnownOfOrder,
 ): Promise<Obstacle | undefined> {
   const found = await findUnitsTakenThere(tx, of);
-  const money = found ? undefined : await beyondMoney(tx, { shopId: of.shopId, returnId: of.id });
+  const money = found ? undefined : await beyondMoney(tx, of, known.limit);
   return money === undefined ? found : { ...REFUNDED_THERE_BY_AMOUNT, message: money };
 }
 
@@ -157,13 +163,13 @@ async function findUnitsTakenThere(tx: Queryable, of: Pick<StoredReturn, 'shopId
   );
 }
 
-/** Does {@link refreshMoneyLimit} before a payment. When units are missing already, the provider is not asked. */
-export function refreshMoneyOf(
+/** Does {@link knownOfOrder} before a payment. When units are missing already, the provider is not asked. */
+export function knownBeforePayment(
   pool: Pool,
   of: ReturnRef,
   commerceOf: () => Promise<CommerceProvider | undefined>,
-) {
-  return refreshMoneyLimit(pool, of, async () => {
+): Promise<KnownOfOrder> {
+  return knownOfOrder(pool, of, async () => {
     const isStopped = await findUnitsTakenThere(pool, { shopId: of.shopId, id: of.returnId });
     return isStopped ? undefined : commerceOf();
   });

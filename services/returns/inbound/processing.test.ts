@@ -14,6 +14,7 @@ import {
   claimOne,
   creating,
   effectKey,
+  endLeases,
   eventsOf,
   exchangeWith,
   newLine,
@@ -37,6 +38,7 @@ import {
 } from '../../commerce/provider.ts';
 import { editReturn } from '../edit/edit.ts';
 import { prepare } from '../processing/prepare.ts';
+import { runJob } from '../processing/run.ts';
 import { cancelReturn } from '../review/cancel.ts';
 
 // Processing does not refund what was refunded at the provider.
@@ -150,11 +152,13 @@ describe('a refund that the merchant made by its amount', () => {
     `Processing stopped: the returns of the order pay 20.00 GBP together, and only ${left} of what was paid is left after refunds at the commerce provider.`,
   ];
 
+  const partOfPrice = { providerLineItemId: 1n, quantity: 0, amount: '4.01' };
   test.each([
-    ['that the provider lists', listed(401n)],
-    ['that it has only reported', found],
-  ])('%s, is not paid again', async (_, now) => {
-    await byAmount('4.01');
+    ['that the provider lists', listed(401n), []],
+    ['that it has only reported', found, []],
+    ['for no unit of a line', found, [partOfPrice]],
+  ])('%s, is not paid again', async (_, now, lines) => {
+    await byAmount('4.01', { lines });
     expect(await run(shop.platform(now))).toBe(ReturnState.OPEN);
     expect(await messages()).toEqual(tooMuch('19.99'));
     expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
@@ -176,18 +180,96 @@ describe('a refund that the merchant made by its amount', () => {
     expect(await run(shop.platform(now))).toBe(ReturnState.CLOSED);
   });
 
-  test('during a run is looked up before the refund is requested', async () => {
-    let asked = 0;
-    const provider = shop.finding(async () => {
-      asked += 1;
-      // The second one comes after the look-up for the plan.
-      if (asked === 1) await byAmount('4.01', { providerRefundId: 'R-2' });
-      return listed(asked === 1 ? 1n : 402n);
+  describe('with returns of one mug', () => {
+    /** Three mugs of 10.00, and 4.00 for shipping. */
+    const three = (units: number): FoundOrder => ({
+      ...found,
+      lines: [{ ...mugs(3_000n), quantity: 3, shipped: 3, returnable: units, left: { units } }],
     });
-    await byAmount('0.01');
-    expect(await run(provider)).toBe(ReturnState.OPEN);
-    expect([asked, await messages()]).toEqual([2, tooMuch('19.98')]);
+    const submit = async () => {
+      const lines = [{ providerLineItemId: 1n, quantity: 1 }];
+      return (await shop.submit({ lines }, shop.platform(three(3)))).return;
+    };
+    /** A platform that does `then` after it made a refund, which its order shows. */
+    const refunding = (then: (refundId: string) => Promise<void>): CommerceProvider => {
+      let units = 3;
+      return creating(
+        shop.finding(async () => three(units)),
+        'refund',
+        async (request, signal) => {
+          const made = await commerce.create(request, signal);
+          units = 2;
+          await then(made.id);
+          return made;
+        },
+      );
+    };
+    beforeEach(async () => {
+      shop = shopWithOrder({ pool: db.pool, shopId: await newShop(db.pool) });
+      of = await submit();
+    });
+
+    test.each([
+      ['24.00', ReturnState.CLOSED],
+      ['24.01', ReturnState.OPEN],
+    ])('counts once what the order shows of %s', async (amount, state) => {
+      const lines = [{ providerLineItemId: 1n, quantity: 1, amount: '10.00' }];
+      await byAmount(amount, { lines });
+      expect(await run(shop.platform(three(2)))).toBe(state);
+    });
+
+    test('is not a refund of ours that the platform reported before its answer', async () => {
+      const [next] = [await submit(), await submit()];
+      const lossy = refunding(async (providerRefundId) => {
+        await refundThere(1, { providerRefundId, amount: '10.00' });
+        throw new CommerceFailure('passing', 'the answer was lost');
+      });
+      expect(await run(lossy)).toBe(ReturnState.CLOSED);
+      of = next;
+      await reportOrder(db.pool, orderOf(of), { quantity: 3 });
+      expect(await run(shop.platform(three(2)))).toBe(ReturnState.CLOSED);
+    });
+
+    test('waits while another refund of ours may count twice', async () => {
+      const b = await submit();
+      await byAmount('14.00');
+      await requestProcessing(db.pool, of);
+      const a = await claimOne(db.pool);
+      let during: unknown;
+      const platform = refunding(async () => {
+        await requestProcessing(db.pool, b);
+        const { store } = changeDeps(db.pool);
+        const deps = { pool: db.pool, store, providers: onlyProvider(shop.platform(three(2))) };
+        during = await prepare(deps, await claimOne(db.pool)).catch((error: unknown) => error);
+      });
+      await runJob(runDeps(db.pool, platform), a, new AbortController().signal);
+      expect(during).toMatchObject({ kind: 'passing' });
+      expect((await reload(db.pool, of)).state).toBe(ReturnState.CLOSED);
+      await endLeases(db.pool);
+      await runDue(runDeps(db.pool, shop.platform(three(2))));
+      expect((await reload(db.pool, b)).state).toBe(ReturnState.CLOSED);
+    });
   });
+
+  test.each([
+    [1, 2],
+    [2, 3],
+  ])(
+    'during look-up %i of a run is looked up before the refund is requested',
+    async (at, times) => {
+      let asked = 0;
+      const provider = shop.finding(async () => {
+        asked += 1;
+        // Look-up 1 is for the plan.
+        const providerRefundId = `R-${asked + 1}`;
+        if (asked <= at) await byAmount(asked === at ? '4.01' : '0.00', { providerRefundId });
+        return listed(asked <= at ? 1n : 402n);
+      });
+      await byAmount('0.01');
+      expect(await run(provider)).toBe(ReturnState.OPEN);
+      expect([asked, await messages()]).toEqual([times, tooMuch('19.98')]);
+    },
+  );
 
   test('waits for a platform that does not answer', async () => {
     await byAmount('4.01');

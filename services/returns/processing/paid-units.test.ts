@@ -17,7 +17,9 @@ import {
   RestockMode,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { newId, type SubmissionPart } from '../../../test/kit/builders.ts';
+import { orderOf, reportRefund } from '../../../test/kit/commerce/inbound.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import { mug, ORDER } from '../../../test/kit/services/look-up.ts';
 import {
   actor,
   creating,
@@ -134,6 +136,19 @@ describe('a return whose policy pays what arrived', () => {
     expect(closed.editedAt).toBeDefined();
     expect(await triggersOf(db.pool, of)).toEqual(['return.updated', 'return.closed']);
     expect((await eventsOf(db.pool, of)).at(-1)?.snapshot).toEqual(closed);
+  });
+
+  test('is paid when only its announced units are worth more than the merchant left', async () => {
+    const of = await judged();
+    await receive(of, 1);
+    await reportRefund(db.pool, orderOf(of), { quantity: 0, lines: [], amount: '6.67' });
+    const { line: id, providerOrderId } = orderOf(of);
+    const value = { price: 1_000n, discount: 0n, tax: 0n };
+    const line = { ...mug, id, left: { units: 3 }, paid: { shop: value, presentment: value } };
+    const currencies = { shop: 'GBP', presentment: 'GBP' };
+    const lookUp = async () => ({ ...ORDER, id: providerOrderId, currencies, lines: [line] });
+    await processed(of, { ...commerce, lookUp });
+    expect(await refundsOf(of)).toEqual(['3.33']);
   });
 
   test('is paid after an edit mixed the outcomes of its line items', async () => {

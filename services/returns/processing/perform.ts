@@ -17,7 +17,8 @@ import type { RequestWatch } from '../../commerce/request-watch.ts';
 import { allInOrder } from '../../platform/postgres/all-in-order.ts';
 import { committing, inTransaction, together } from '../../platform/postgres/postgres.ts';
 import { formatAmount, sameDecimal } from '../../platform/values/money.ts';
-import { findObstacleThere, refreshMoneyOf } from '../returnable.ts';
+import type { KnownOfOrder } from '../money/money-limit.ts';
+import { findObstacleThere, knownBeforePayment } from '../returnable.ts';
 import {
   recordEffect,
   recordNoEffect,
@@ -142,13 +143,16 @@ function asPassing(error: unknown): never {
 }
 
 async function requestStep(o: PerformDeps): Promise<Effect> {
-  const startedAt = performance.now();
-  const recordedAtMs = Date.now();
+  let startedAt = performance.now();
+  let recordedAtMs = Date.now();
   if (!(await recordRequestedWithoutNews(o.pool, o.job, o.step))) {
-    if (movesMoney(o.step.kind)) {
-      await refreshMoneyOf(o.pool, o.job, async () => o.prepared.commerce);
-    }
-    await inTransaction(o.pool, (tx) => commitRequest(tx, o));
+    const known = movesMoney(o.step.kind)
+      ? await knownBeforePayment(o.pool, o.job, async () => o.prepared.commerce)
+      : undefined;
+    // The look-up may take seconds, and the request is recorded after it.
+    startedAt = performance.now();
+    recordedAtMs = Date.now();
+    await inTransaction(o.pool, (tx) => commitRequest(tx, o, known));
   }
   // This process may have been suspended. Then another worker has the job, and may have published its failure.
   if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(o.job);
@@ -162,18 +166,28 @@ async function requestStep(o: PerformDeps): Promise<Effect> {
  * cancelled the order. To record such an event, a transaction needs the lock of the return. So the event is visible
  * here, or it happens after this decision.
  *
- * @throws NotProcessable; ProviderChanged; LeaseLost.
+ * @param known what was known of the order, for a step that moves money.
+ * @throws NotProcessable; ProviderChanged; LeaseLost; CommerceFailure `passing` and unsent, when the provider reported
+ *   something after the look-up.
  */
-async function commitRequest(tx: pg.PoolClient, { job, step }: PerformDeps): Promise<void> {
-  const [{ connection }, obstacle] = await together(tx, () =>
+async function commitRequest(
+  tx: pg.PoolClient,
+  { job, step, prepared }: PerformDeps,
+  known: KnownOfOrder | undefined,
+): Promise<void> {
+  const [{ connection, news }, obstacle] = await together(tx, () =>
     allInOrder([
       lockReturnOf(tx, job),
-      findObstacleThere(tx, { shopId: job.shopId, id: job.returnId }),
+      // Goods also go back to stock when the remaining money was refunded at the provider.
+      known ? findObstacleThere(tx, prepared.details, known) : Promise.resolve(undefined),
     ]),
   );
   if (connection !== step.connectionAtPlan) throw new ProviderChanged();
-  // Goods also go back to stock when the remaining money was refunded at the provider.
-  if (obstacle && movesMoney(step.kind)) throw new NotProcessable(obstacle.message);
+  if (obstacle) throw new NotProcessable(obstacle.message);
+  if (known && news !== known.news) {
+    const why = 'the provider has just reported something about the order';
+    throw new CommerceFailure('passing', why, { isUnsent: true });
+  }
   await committing(tx, () => recordRequested(tx, job, step));
 }
 

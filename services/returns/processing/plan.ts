@@ -32,7 +32,7 @@ export interface Step extends PlannedStep {
   readonly oldestRequestMsAgo: number | undefined;
   /**
    * The number of events that the provider had reported about the order when the step was planned (column
-   * `provider_news` of the return). Undefined when one of these events stops payments. Then each request is checked
+   * `provider_news` of the return). Undefined when one of these events may stop payments. Then each request is checked
    * again.
    */
   readonly newsAtPlan: number | undefined;

@@ -24,7 +24,8 @@ import {
   unitsToPay,
 } from '../arrivals/paid-part-store.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
-import { findObstacleThere, refreshMoneyOf } from '../returnable.ts';
+import type { KnownOfOrder } from '../money/money-limit.ts';
+import { findObstacleThere, knownBeforePayment } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { intendSteps, mayHaveFulfilled } from './effect-store.ts';
@@ -75,7 +76,7 @@ export interface Prepared {
 export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
   const { store, providers } = deps;
   const commerceOf = () => providers.of(deps.pool, { ...job, isCheck: true });
-  const known = await refreshMoneyOf(deps.pool, job, commerceOf);
+  const known = await knownBeforePayment(deps.pool, job, commerceOf);
   return inTransaction(deps.pool, async (tx) => {
     const [locked, announced, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
@@ -90,11 +91,11 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
     if (locked.hasRequests && (await mayHaveFulfilled(tx, job, 'order_cancel'))) {
       throw new NotProcessable('its exchange order was cancelled, or may have been');
     }
-    const isPayable = await requirePayable(tx, job, { ...known, ...locked });
     const units = await unitsToPay(tx, announced, locked);
     const details = isLess(announced, units)
       ? requirePaidPart(announced, units, await feeRuleOf(tx, announced))
       : announced;
+    const isPayable = await requirePayable(tx, details, { known, locked });
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider has issued a card, or may have, a card of an external provider would be a second card.
@@ -139,18 +140,19 @@ function requirePaidPart(announced: Return, units: PaidUnits, feeFor: FeeRule | 
  * after the search for its effect. When a return is submitted, it is checked that its units can be paid, so only later
  * events can stop it; its amounts may have been stated.
  *
- * @returns whether nothing that the provider has reported stops payments.
- * @throws NotProcessable
+ * @returns whether nothing that the provider has reported stops payments; false when each request must be checked.
+ * @throws NotProcessable; CommerceFailure as {@link findObstacleThere}.
  */
 async function requirePayable(
   tx: Queryable,
-  job: Job,
-  locked: LockedReturn & { readonly isRefundedThere: boolean },
+  details: Return,
+  { known, locked }: { readonly known: KnownOfOrder; readonly locked: LockedReturn },
 ): Promise<boolean> {
-  if (locked.news === 0 && !locked.isRefundedThere) return true;
-  const obstacle = await findObstacleThere(tx, { shopId: job.shopId, id: job.returnId });
-  if (obstacle && !locked.hasRequests) throw new NotProcessable(obstacle.message);
-  return obstacle === undefined;
+  if (locked.news === 0 && !known.isRefundedThere) return true;
+  if (locked.hasRequests) return false;
+  const obstacle = await findObstacleThere(tx, details, known);
+  if (obstacle) throw new NotProcessable(obstacle.message);
+  return true;
 }
 
 function returnedLine(line: LineItem): ReturnedLine {
