@@ -85,6 +85,15 @@ test('the bill of materials has what the image has besides packages of npm: thos
   expect(new Set(copied.map(([, name]) => name))).toEqual(new Set(['swagger-ui-dist']));
 });
 
+test('the stage of the page has every file that its build imports', () => {
+  const dockerfile = readFileSync('deploy/Dockerfile', 'utf8');
+  const [, stage = ''] = /^FROM node AS portal$([\s\S]*?)^RUN node portal/m.exec(dockerfile) ?? [];
+  const copied = [...stage.matchAll(/^COPY (?:\S+ )*(\S+)$/gm)].map(([, path = '']) => path);
+  const files = importedFrom('portal/build.ts', 'portal/vite.config.ts');
+  expect(files).toContain('gateway/portal/methods.ts');
+  expect(files.filter((file) => !copied.some((path) => file.startsWith(`${path}/`)))).toEqual([]);
+});
+
 describe('the image for development', () => {
   const files = importedFrom('deploy/demo/main.ts', 'deploy/demo/forward.ts');
 
