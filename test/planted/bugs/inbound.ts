@@ -108,8 +108,8 @@ export const inboundBugs: readonly Bug[] = [
     name: 'restock-stopped',
     promise: 'goods return to stock also when the money was refunded at the provider',
     file: 'services/returns/processing/perform.ts',
-    find: 'if (obstacle && movesMoney(step.kind))',
-    replace: 'if (obstacle)',
+    find: 'movesMoney(o.step.kind)',
+    replace: 'o.step.kind',
     tests: PROCESSING,
   },
   {
