@@ -187,7 +187,7 @@ describe('audit log', () => {
     const { csv, nextCursor } = await owner.client(AuditService).exportAuditEntries({ filter });
     const [header, line] = csv.split('\r\n');
     expect(header?.replaceAll('"', '')).toBe(
-      'id,at,actor_kind,actor_id,actor_name,actor_email,source,request_id,what,action,outcome,object_kind,subject,object_name,changes,detail',
+      'id,at,actor_kind,actor_id,actor_name,actor_email,source,request_id,what,action,outcome,object_kind,subject,object_name,changes,detail,act',
     );
     expect(line).toContain(`"'=HYPERLINK(""x"")"`);
     expect(line).toContain('"a,b"');

@@ -11,7 +11,6 @@ const COLUMNS: Readonly<Record<string, (entry: ReadableEntry) => string>> = {
   source: ({ source }) => source ?? '',
   request_id: ({ requestId }) => requestId ?? '',
   what: ({ what }) => what,
-  act: ({ act }) => act,
   action: ({ action }) => action,
   outcome: ({ outcome }) => outcome,
   object_kind: ({ objectKind }) => objectKind,
@@ -19,6 +18,8 @@ const COLUMNS: Readonly<Record<string, (entry: ReadableEntry) => string>> = {
   object_name: ({ objectName }) => objectName,
   changes: ({ changes }) => changes.map(changeText).join('; '),
   detail: ({ detail }) => JSON.stringify(detail),
+  // The last, so that programs that read by position go on.
+  act: ({ act }) => act,
 };
 
 /** Lines of CSV (RFC 4180), each with its line break. */
