@@ -117,6 +117,7 @@ test('also allow the connections of the demo in the dev overlay', () => {
   const services = processes.map(({ name }) => name).filter((name) => name !== 'gateway');
   expect(more.toSorted()).toEqual(
     [
+      'edge -> gateway:8080',
       'gateway -> demo:2525',
       'gateway -> demo:8090',
       'webhooks -> demo:8080',
