@@ -118,9 +118,16 @@ describe('a client with an idle connection, when the server ends its connections
   });
 });
 
-test('a client that sends several requests at once gets the responses in order', async () => {
+test('requests that a client sends at once are handled one after the other', async () => {
+  const concurrent: number[] = [];
+  let inProgress = 0;
   const { client } = await serve((req, res) => {
     const nth = Number(req.headers.nth);
+    inProgress += 1;
+    concurrent.push(inProgress);
+    res.once('finish', () => {
+      inProgress -= 1;
+    });
     setTimeout(() => res.end(`ok ${nth};`), 10 - nth);
   });
   const nths = Array.from({ length: 10 }, (_, nth) => nth);
@@ -128,6 +135,7 @@ test('a client that sends several requests at once gets the responses in order',
   const one = await client(nths.map(requestOf).join(''));
   await until(() => one.received().includes('ok 9;'));
   expect([...one.received().matchAll(/ok (\d);/g)].map(([, nth]) => Number(nth))).toEqual(nths);
+  expect(Math.max(...concurrent)).toBe(1);
   // The connection is still usable.
   one.socket.write(requestOf(0));
   await until(() => one.received().match(/ok 0;/g)?.length === 2);

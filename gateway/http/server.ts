@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
@@ -108,12 +109,23 @@ export async function startHttpServer(
   const limits = { ...HTTP_LIMITS, ...o.limits };
   const counts = o.counts ?? UNCOUNTED;
   const responses = openResponses();
+  /** The response to the last request of each connection. */
+  const newest = new WeakMap<Socket, ServerResponse>();
   const serve: RequestListener = (req, res) => {
     responses.add(res);
     res.once('close', () => {
       if (res.errored instanceof ResponseNotRead) counts.ended('answer not read');
     });
-    listener(req, res);
+    const { socket } = req;
+    const previous = newest.get(socket);
+    newest.set(socket, res);
+    if (!previous || previous.closed) return listener(req, res);
+    // One after the other, because pipelined writes must not run at the same time (RFC 9112, 9.3.2). In the context of
+    // this request, because the event comes in that of the previous one.
+    const handle = AsyncLocalStorage.bind(() => listener(req, res));
+    previous.once('close', () => {
+      if (socket.writable) handle();
+    });
   };
   const server = createServer(
     {

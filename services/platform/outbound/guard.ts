@@ -59,8 +59,8 @@ export function isPublicAddress(address: string): boolean {
 }
 
 /**
- * Returns the network that counts as one receiver: an IPv4 address, or the first 64 bits of an IPv6 address. Whoever has
- * one address of an IPv6 network usually has all 2^64 of them, and traffic to any of them reaches the same link.
+ * Returns the network that counts as one receiver: an IPv4 address, or the first 64 bits of an IPv6 address. The owner
+ * of one address of an IPv6 network usually has all 2^64 of them, and traffic to any of them reaches the same link.
  *
  * @param address a public address, see {@link isPublicAddress}.
  */

@@ -278,7 +278,7 @@ describe('an attempt', () => {
     expect(receiver.received).toHaveLength(2);
   });
 
-  test('uses the next address of the name when one has got enough', async () => {
+  test('uses the next address of the name when one is at its limit', async () => {
     const [failing, good] = [await receiving(500), await receiving(204)];
     const [bad, proven, none] = [newAddress(), newAddress(), newAddress()];
     const net = await publicNet({ [bad]: failing.port, [proven]: good.port });

@@ -18,7 +18,7 @@ const LOG_EVERY_MS = 10_000;
 /** Maximum number of networks in each map in memory. */
 const MAX_NETWORKS = 20_000;
 
-/** The request was not sent, because its receiver has never answered 2xx, and has got enough for now. */
+/** The request was not sent, because its receiver has never answered 2xx, and is at its limit. */
 export class NetworkLimited extends Error {
   override readonly name = 'NetworkLimited';
   readonly network: string;
@@ -26,7 +26,7 @@ export class NetworkLimited extends Error {
   readonly limit: string;
 
   constructor(network: string, limit: string) {
-    super('the receiver has not answered 2xx yet, and has got enough for now');
+    super('the receiver has not answered 2xx yet, and is at its limit');
     this.network = network;
     this.limit = limit;
   }

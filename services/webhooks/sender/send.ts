@@ -170,7 +170,7 @@ async function requestOver(
 }
 
 /**
- * Sends the request on a kept connection. Returns undefined if its address has got enough for now: a new connection may
+ * Sends the request on a kept connection. Returns undefined if its address is at its limit: a new connection may
  * reach another address of the name.
  */
 async function postOver(kept: Connection, { pool, limit }: Parts, o: OneRequest) {

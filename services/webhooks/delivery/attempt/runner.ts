@@ -110,7 +110,7 @@ export class AttemptRunner {
     release();
   }
 
-  /** Returns undefined when the delivery must wait, because its receiver has got enough for now. */
+  /** Returns undefined when the delivery must wait, because its receiver is at its limit. */
   async #resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult | undefined> {
     try {
       return await attempt(this.#o, due, token);
@@ -131,7 +131,7 @@ export class AttemptRunner {
     this.#seldomDelayed((deliveries) =>
       logger.warn(
         { shop: due.shopId, deliveries },
-        'receiver without a 2xx has got enough, deliveries delayed',
+        'receiver without a 2xx is at its limit, deliveries delayed',
       ),
     );
   }

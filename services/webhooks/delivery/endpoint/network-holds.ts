@@ -17,7 +17,7 @@ export interface HoldOptions {
 const MAX_HELD = 20_000;
 
 /**
- * The endpoints whose deliveries wait, because their receiver has never answered 2xx and has got enough for now. The
+ * The endpoints whose deliveries wait, because their receiver has never answered 2xx and is at its limit. The
  * whole endpoint waits, so that nothing is read and rejected again and again, and no small delivery overtakes a large
  * one.
  */
