@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { advanceClock, restoreClock } from '../../../test/kit/clock.ts';
+import { advanceClock, restoreClock, stopClock } from '../../../test/kit/clock.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { ReceivedRecord } from '../bus/event-bus.ts';
 import { createLogger } from '../telemetry/log.ts';
@@ -38,12 +38,18 @@ describe('calls of the handler', () => {
     return { batches, calls, keys };
   }
 
-  afterEach(() => void jest.restoreAllMocks());
+  afterEach(() => {
+    jest.restoreAllMocks();
+    restoreClock();
+  });
 
   test('wait a moment for records that arrive in parts, and start immediately after another call', async () => {
     const { batches, calls, keys } = batchesOf(60_000, 5);
+    // The moment does not pass between the two, however long this takes.
+    stopClock();
     for (const key of ['a', 'b']) batches.push([pending(key)]);
     expect(keys()).toEqual([]);
+    restoreClock();
     await until(() => calls.length === 1);
     batches.push([pending('c')]);
     expect(keys()).toEqual([['a', 'b']]);
