@@ -41,6 +41,7 @@ import { purgePortalSessions } from './portal/session/sessions.ts';
 import { connectServices, targetsOf } from './services.ts';
 import { type AuditWriter, createAuditWriter } from './tenancy/audit-writer.ts';
 import { purgeInvitations } from './tenancy/invitations.ts';
+import { closeOpenCalls, purgeAuditDays } from './tenancy/open-calls.ts';
 
 /** The settings of a gateway. The fields below are set only by tests. */
 export interface GatewayOptions extends GatewayConfig {
@@ -228,6 +229,8 @@ async function purgeAuditLog(db: Queryable): Promise<boolean> {
 
 const PURGES: Readonly<Record<string, Purge>> = {
   counters: purgeCounters,
+  'open calls': async (db) => (await closeOpenCalls(db, BATCH)) === BATCH,
+  'audit days': (db) => purgeAuditDays(db, BATCH),
   'audit log': purgeAuditLog,
   'tool calls': purgeCalls,
   'one-time records': purgeOneTimeRecords,
@@ -239,7 +242,7 @@ const PURGES: Readonly<Record<string, Purge>> = {
 };
 
 /**
- * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, expired
+ * Starts a loop that moves calls without an outcome to the audit log, and deletes old counters, audit entries older than 13 months, tool calls older than a day, expired
  * codes, tokens and keys of the sign-in, ended sessions of the portal, counts of version usage, and mails and invitations
  * that ended 30 days ago. Safe to run in several replicas.
  */

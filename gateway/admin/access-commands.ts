@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { printable } from '../../services/platform/values/text.ts';
 import { KNOWN_CLIENTS } from '../oauth/clients/known-clients.ts';
 import { listOAuthKeys, rotateOAuthKey } from '../oauth/tokens/keys.ts';
-import { type LoggedEntry, listAudit } from '../tenancy/audit-list.ts';
+import { alikeText, type LoggedEntry, listAudit } from '../tenancy/audit-list.ts';
 import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { CLIENT_ID_MAX, installApp, listApps, removeApp } from '../tenancy/installations.ts';
 import { addMember, endMemberAccess, listMembers, removeMember } from '../tenancy/members.ts';
@@ -276,5 +276,6 @@ function lineOf(entry: LoggedEntry): string {
     action,
     printable(subject, SUBJECT_MAX) || '-',
     typeof phase === 'string' ? phase : '-',
+    ...alikeText(entry),
   ].join('  ');
 }

@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
+import { auditLogOf } from '../../test/kit/gateway/audit-log.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import {
   startTestGateway,
@@ -154,11 +155,9 @@ describe('partner tokens', () => {
       const headers = { authorization: `Bearer ${await token()}`, 'x-request-id': requestId };
       const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
       expect((await send({ path: '/api/v1/webhooks', key: null, headers, json })).status).toBe(201);
-      const { rows } = await under.database.pool.query(
-        `select actor_kind, actor_id from audit_log where request_id = $1 and detail->>'phase' = 'asked'`,
-        [requestId],
-      );
-      expect(rows).toEqual([{ actor_kind: 'partner_app', actor_id: 'app' }]);
+      expect(await auditLogOf(under.database.pool, { request_id: requestId })).toMatchObject([
+        { actor_kind: 'partner_app', actor_id: 'app' },
+      ]);
     });
 
     test('works in a sandbox shop, whose responses say so', async () => {

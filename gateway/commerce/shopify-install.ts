@@ -4,6 +4,7 @@ import {
   type CompleteShopifyInstallResponse,
   ShopifyInstallProblem as Problem,
 } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import { systemActor } from '../../services/platform/security/identity.ts';
 import type { Logger } from '../../services/platform/telemetry/log.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
@@ -22,13 +23,13 @@ import { cookieOf } from '../oauth/sign-in/cookies.ts';
 import type { Portal } from '../portal/create.ts';
 import { cannotReadSession } from '../portal/session/sessions.ts';
 import type { Services } from '../services.ts';
-import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import { recordAudit } from '../tenancy/audit.ts';
 
 interface ShopifyInstallDependencies {
   /** Who is signed in to the portal in the browser. */
   readonly portal: Pick<Portal, 'sessions' | 'sessionCookie'>;
   readonly services: Pick<Services, 'commerce'>;
-  readonly audit: AuditWriter;
+  readonly pool: Queryable;
   readonly logger: Logger;
   readonly clientIp: ClientIp;
   readonly limits: HourlyLimits;
@@ -103,7 +104,7 @@ async function complete(
     const source = addressOf(o.clientIp, req);
     const by = { actor: systemActor('shopify-install'), source, requestId };
     const action = 'commerce.shopify.connected';
-    await o.audit.write({ shopId, by, action, subject: `${shopId}`, detail: { domain } });
+    await recordAudit(o.pool, { shopId, by, action, subject: `${shopId}`, detail: { domain } });
   }
   return resultPage(result);
 }

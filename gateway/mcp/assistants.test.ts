@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newKeyringText, parseKeyring } from '../../services/platform/security/keyring.ts';
+import { auditLogOf } from '../../test/kit/gateway/audit-log.ts';
 import {
   type McpBench,
   PUBLIC_URL,
@@ -89,11 +90,8 @@ describe('list_assistants', () => {
     await initialize('Other');
     expect(await shown()).toBe('Agent');
     await bench.call(member.token, 'create_cart', { items: [{ variant_id: 1 }] });
-    const { rows } = await pool.query(
-      "select detail->>'calls_itself' as name from audit_log where shop_id = $1 and action = 'mcp.create_cart'",
-      [member.shopId],
-    );
-    expect(rows).toEqual([{ name: 'Agent' }, { name: 'Agent' }]);
+    const made = { shop_id: member.shopId, action: 'mcp.create_cart' };
+    expect(await auditLogOf(pool, made)).toMatchObject([{ detail: { calls_itself: 'Agent' } }]);
   });
 
   test('shows all assistants of the shop with team.manage, and none of another shop', async () => {
@@ -158,11 +156,8 @@ describe('an assistant that may only read', () => {
       expect([name, result.isError]).toEqual([name, !tool.hints.readOnly.is]);
       if (result.isError) expect(result.text).toMatch(/^Unauthorized: .* allowed .* only to read/);
     }
-    const { rowCount } = await bench.database.pool.query(
-      "select from audit_log where actor_id = $1 and detail->>'phase' is not null",
-      [String(owner.userId)],
-    );
-    expect(rowCount).toBe(0);
+    const entries = await auditLogOf(bench.database.pool, { actor_id: String(owner.userId) });
+    expect(entries.filter(({ detail }) => detail.phase !== undefined)).toEqual([]);
   });
 
   test('sees this itself, and so do the others in the shop', async () => {
@@ -213,6 +208,7 @@ describe('disconnect_assistant', () => {
       },
     ]);
     const { pool } = bench.database;
+    await auditLogOf(pool, { shop_id: shopId });
     const entries = await listAudit(pool, { shopId, action: 'assistant.disconnected', limit: 1 });
     const calls = await assistantCalls(pool, shopId, entries);
     expect([...calls.values()]).toMatchObject([{ action: 'mcp.disconnect_assistant' }]);

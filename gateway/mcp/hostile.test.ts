@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { auditLogOf } from '../../test/kit/gateway/audit-log.ts';
 import { sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { untilDayLasts } from '../../test/kit/until.ts';
@@ -42,10 +43,8 @@ describe('hostile requests to /mcp', () => {
       delivery_id: 'msg_somebody@example.com',
     });
     expect(result.text).toContain('delivery_id must be the id of a delivery');
-    const { rows } = await bench.database.pool.query(
-      "select subject from audit_log where action = 'mcp.replay_webhook_delivery'",
-    );
-    expect(rows).toEqual([]);
+    const action = 'mcp.replay_webhook_delivery';
+    expect(await auditLogOf(bench.database.pool, { action })).toEqual([]);
   });
 
   test('a number that a double rounds to an id is no id', async () => {

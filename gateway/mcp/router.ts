@@ -31,6 +31,7 @@ import { isLoopback } from '../oauth/clients/redirect-uri.ts';
 import { selfNameOf } from '../oauth/clients/self-name.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/tokens/access-token.ts';
 import type { Services } from '../services.ts';
+import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { createCatalogue } from './catalogue.ts';
 import { parametersError, readMessage, removeInvalidArguments } from './http/message.ts';
 import { createOriginRules } from './http/origins.ts';
@@ -55,6 +56,7 @@ interface McpDependencies {
   /** Memory budget of each shop for responses that clients have not read yet. */
   readonly responses: BodyBudget;
   readonly pool: pg.Pool;
+  readonly audit: AuditWriter;
   readonly clientIp: ClientIp;
   readonly inFlight: InFlight;
   readonly logger: Logger;
@@ -80,11 +82,18 @@ interface McpServer {
 
 /** The MCP server: assistants act in the shop of the signed-in user. */
 export function createMcp(deps: McpDependencies): McpServer {
-  const { logger, telemetry, pool, publicUrl } = deps;
+  const { logger, telemetry, pool, audit, publicUrl } = deps;
   const tokens = { check: coalesceChecks(deps.tokens) };
   const parts: McpContext = {
     ...deps,
-    server: { pool, logger, telemetry, catalogue: createCatalogue(), info: identityAt(publicUrl) },
+    server: {
+      pool,
+      audit,
+      logger,
+      telemetry,
+      catalogue: createCatalogue(),
+      info: identityAt(publicUrl),
+    },
     guard: createRequestGuard({ ...deps, tokens, origins: createOriginRules(deps) }),
     protocol: createProtocol(logger),
     destinationNames: createDestinationNames(),

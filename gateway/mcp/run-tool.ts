@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { isOutage } from '../../services/platform/postgres/outage.ts';
@@ -10,7 +9,9 @@ import { permissionsFor } from '../actions/rights.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
 import { errorSentence } from '../error-sentence.ts';
 import { RESPONSE_BYTES_MAX } from '../http/body-budget.ts';
-import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
+import type { AuditEntry } from '../tenancy/audit.ts';
+import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import { auditedCall } from '../tenancy/audited-call.ts';
 import { isPermitted, mayUse, type Rights } from './catalogue.ts';
 import {
   abandonCall,
@@ -31,6 +32,7 @@ import {
 
 export interface ToolRunner {
   readonly pool: Queryable;
+  readonly audit: AuditWriter;
   readonly logger: Logger;
 }
 
@@ -128,9 +130,9 @@ function claimedText(claim: Exclude<Claim, { kind: 'claimed' | 'done' }>): strin
     : 'This idempotency_key was used for another call within the last 24 hours. Use a new key for each action.';
 }
 
-async function audited(
-  runner: ToolRunner,
-  call: ToolCall,
+function audited(
+  { audit }: ToolRunner,
+  { tool, context: { user }, source, requestId }: ToolCall,
   {
     prepared,
     context,
@@ -141,23 +143,30 @@ async function audited(
     outcomeOf: (error: unknown) => Failure['outcome'];
   },
 ): Promise<ToolOutput> {
-  const audit = await beginAuditedCall(runner.pool, runner.logger, {
-    context: call.context,
-    tool: call.tool.name,
+  const { app, clientId, role, selfName } = user;
+  const entry: AuditEntry = {
+    shopId: context.shopId,
+    by: { actor: context.actor, source, ...(requestId !== '' && { requestId }) },
+    action: `mcp.${tool.name}`,
     subject: prepared.subject ?? '',
-    source: call.source,
-    requestId: call.requestId,
-    hasIdempotencyKey: prepared.idempotencyKey !== undefined,
-  });
+    detail: {
+      role,
+      client_id: clientId,
+      ...(app !== null && { app }),
+      ...(selfName !== null && { calls_itself: selfName }),
+      idempotency_key: prepared.idempotencyKey !== undefined,
+    },
+  };
   const { noteChanges, detail } = changeNotes();
-  try {
-    const output = await prepared.run({ ...context, noteChanges });
-    await audit.recordOutcome('done', detail());
-    return output;
-  } catch (error) {
-    await audit.recordOutcome(outcomeOf(error));
-    throw error;
-  }
+  return auditedCall(
+    audit,
+    entry,
+    () => prepared.run({ ...context, noteChanges }),
+    (outcome) =>
+      outcome.status === 'fulfilled'
+        ? { phase: 'done', detail: detail() }
+        : { phase: outcomeOf(outcome.reason) },
+  );
 }
 
 /** The error text for a missing permission. One of the tool's permissions is enough (interface: Permissions). */
@@ -280,74 +289,4 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     default:
       return undefined;
   }
-}
-
-type Detail = NonNullable<AuditEntry['detail']>;
-
-/** A write whose first audit entry is committed. */
-interface AuditedCall {
-  /**
-   * Writes the second entry with the outcome. `refused` means that nothing was changed. A failure to write is logged
-   * and not thrown, because the change itself is complete.
-   *
-   * @param changed the fields that the call has changed.
-   */
-  recordOutcome(outcome: 'done' | 'refused' | 'unknown', changed?: Detail): Promise<void>;
-}
-
-/**
- * Writes the first of two audit entries for a change by an assistant. Both entries have the same `call`.
- *
- * The first entry (phase `asked`) is committed before the change, so every change has an entry even if the process or
- * the database fails. A single entry after the change could be lost, because the change is in the transaction of
- * another service. A first entry without a second one means that the outcome is unknown. While the audit log cannot be
- * written, nothing is changed.
- *
- * @throws when the audit log cannot be written.
- */
-async function beginAuditedCall(
-  db: Queryable,
-  logger: Logger,
-  o: {
-    readonly context: ToolContext;
-    readonly tool: string;
-    readonly subject: string;
-    readonly source: string;
-    readonly requestId: string;
-    readonly hasIdempotencyKey: boolean;
-  },
-): Promise<AuditedCall> {
-  const { context, tool } = o;
-  const call = randomUUID();
-  const { app, clientId, role, selfName } = context.user;
-  const entry = (phase: string, changed: Detail = {}): AuditEntry => ({
-    shopId: context.shopId,
-    by: {
-      actor: context.actor,
-      source: o.source,
-      ...(o.requestId !== '' && { requestId: o.requestId }),
-    },
-    action: `mcp.${tool}`,
-    subject: o.subject,
-    detail: {
-      call,
-      phase,
-      role,
-      client_id: clientId,
-      ...(app !== null && { app }),
-      ...(selfName !== null && { calls_itself: selfName }),
-      idempotency_key: o.hasIdempotencyKey,
-      ...changed,
-    },
-  });
-  await recordAudit(db, entry('asked'));
-  return {
-    async recordOutcome(outcome, changed) {
-      try {
-        await recordAudit(db, entry(outcome, changed));
-      } catch (error) {
-        logger.error({ err: error, tool, call, outcome }, 'outcome of a tool call not audited');
-      }
-    },
-  };
 }

@@ -1,16 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import { isMessage } from '@bufbuild/protobuf';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import { auditedCall } from '../tenancy/audited-call.ts';
 import type { PortalCall } from './call.ts';
 import { toConnectError } from './errors.ts';
 
-/**
- * Runs a call between two audit entries with the same `call`: the request and its outcome, as for the REST API and for
- * assistants.
- *
- * The first entry is committed before the work, so that every change has an entry even if the process dies. While the
- * audit log cannot be written, nothing is changed.
- */
+/** Runs a call of the portal as an {@link auditedCall}. */
 export async function audited<T>(
   audit: AuditWriter,
   {
@@ -20,26 +14,27 @@ export async function audited<T>(
   }: { readonly call: PortalCall; readonly action: string; readonly request: object },
   work: () => Promise<{ readonly result: T; readonly message: object | undefined }>,
 ): Promise<T> {
-  const id = randomUUID();
   const { session, actor, from, changes } = call;
-  const entry = (phase: string, subject: string) => ({
+  const entry = {
     shopId: session.shopId,
     by: { actor, ...from },
     action,
-    subject,
-    detail: { call: id, phase, role: session.role, session: session.id, ...changes.detail() },
+    subject: subjectOf(request),
+    detail: { role: session.role, session: session.id },
+  };
+  const { result } = await auditedCall(audit, entry, work, (outcome) => {
+    const detail = changes.detail();
+    if (outcome.status === 'rejected') {
+      return { phase: toConnectError(outcome.reason, '').cause ? 'unknown' : 'refused', detail };
+    }
+    const { message } = outcome.value;
+    return {
+      phase: message && isRefused(message) ? 'refused' : 'done',
+      ...(message && entry.subject === '' && { subject: createdId(message) }),
+      detail,
+    };
   });
-  const subject = subjectOf(request);
-  await audit.write(entry('asked', subject));
-  try {
-    const { result, message } = await work();
-    const created = message && subject === '' ? createdId(message) : subject;
-    audit.writeSoon(entry(message && isRefused(message) ? 'refused' : 'done', created));
-    return result;
-  } catch (error) {
-    audit.writeSoon(entry(toConnectError(error, '').cause ? 'unknown' : 'refused', subject));
-    throw error;
-  }
+  return result;
 }
 
 /** The fields of requests that name an object. At most one of them is in a request that changes something. */

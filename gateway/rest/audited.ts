@@ -1,11 +1,10 @@
-import { randomUUID } from 'node:crypto';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import type { BodyOf } from '../../services/contract/validate/validate.ts';
 import type { changeNotes } from '../actions/context.ts';
 import type { Caller } from '../auth/caller.ts';
 import { toHttpError } from '../service-errors.ts';
-import type { AuditEntry } from '../tenancy/audit.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import { auditedCall } from '../tenancy/audited-call.ts';
 
 /** A REST request that has passed all checks of the gateway. */
 export interface AuditedRequest {
@@ -39,50 +38,34 @@ export function isAudited(operation: Operation): boolean {
   return operation.method !== 'GET' || operation.reveals === true;
 }
 
-/**
- * Runs a write, or a read of a secret, between two audit entries with the same `call`: the request and its outcome.
- *
- * The first entry is committed before the service is called. So every change has an entry, even if the process dies. A
- * first entry without a second one means that the outcome is unknown. While the audit log cannot be written, nothing is
- * changed. The second entry is written within a second, together with entries of other requests. The response does not
- * wait for it.
- *
- * The stored phases are `asked` (the request), then `done`, `refused` (rejected) or `unknown`.
- */
-export async function audited<T>(
+/** Runs a write, or a read of a secret, as an {@link auditedCall}. */
+export function audited<T>(
   audit: AuditWriter,
   request: AuditedRequest,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { operation } = request;
-  if (!isAudited(operation)) return work();
-  const call = randomUUID();
-  await audit.write(entryOf(request, { call, phase: 'asked' }));
-  try {
-    const result = await work();
-    const phase = isRejection(result) ? 'refused' : 'done';
-    const subject = createdId(operation, result) ?? request.subject;
-    audit.writeSoon(
-      entryOf({ ...request, subject }, { call, phase, status: operation.success.status }),
-    );
-    return result;
-  } catch (error) {
-    const { status } = toHttpError(error, operation, request.requestId).error;
-    const phase = status < 500 ? 'refused' : 'unknown';
-    audit.writeSoon(entryOf(request, { call, phase, status }));
-    throw error;
-  }
-}
-
-function entryOf(request: AuditedRequest, detail: NonNullable<AuditEntry['detail']>): AuditEntry {
   const { operation, caller, address, requestId, version, subject, changes } = request;
-  return {
+  if (!isAudited(operation)) return work();
+  const entry = {
     shopId: caller.shopId,
     by: { actor: caller.actor, source: address, requestId },
     action: `rest.${operation.id}`,
     subject,
-    detail: { ...detail, version, ...changes.detail() },
+    detail: { version },
   };
+  return auditedCall(audit, entry, work, (outcome) => {
+    if (outcome.status === 'rejected') {
+      const { status } = toHttpError(outcome.reason, operation, requestId).error;
+      const phase = status < 500 ? 'refused' : 'unknown';
+      return { phase, detail: { status, ...changes.detail() } };
+    }
+    const created = createdId(operation, outcome.value);
+    return {
+      phase: isRejection(outcome.value) ? 'refused' : 'done',
+      ...(created !== undefined && { subject: created }),
+      detail: { status: operation.success.status, ...changes.detail() },
+    };
+  });
 }
 
 /** Whether a response with status 200 says that the service rejected the return (interface: Process return). */

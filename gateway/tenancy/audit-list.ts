@@ -21,6 +21,11 @@ export interface LoggedEntry {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
+/** How many equal calls an entry stands for, such as `412 alike`; empty for one. */
+export function alikeText({ detail: { alike } }: LoggedEntry): string[] {
+  return typeof alike === 'number' ? [`${alike} alike`] : [];
+}
+
 /** Objects of one kind. The actions select the kind, because objects of different kinds may have equal ids. */
 export interface AuditObjects {
   readonly actions: readonly string[];

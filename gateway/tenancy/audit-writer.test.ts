@@ -12,11 +12,12 @@ import {
 import { costOf, recordingPool, vacuum } from '../../test/kit/postgres/plans.ts';
 import { until } from '../../test/kit/until.ts';
 import { type AuditEntry, recordAudit } from './audit.ts';
-import { assistantCalls, listAudit } from './audit-list.ts';
+import { alikeText, assistantCalls, listAudit } from './audit-list.ts';
 import { namesFor } from './audit-names.ts';
 import { type AuditWriter, createAuditWriter } from './audit-writer.ts';
 import { addressWithoutSecrets, changesOf } from './field-change.ts';
 import { addMember, removeMember } from './members.ts';
+import { closeOpenCalls, DAY_BYTES_MAX, endCalls, type OpenCall, openCalls } from './open-calls.ts';
 
 let under: TestGateway;
 beforeAll(async () => {
@@ -32,7 +33,7 @@ describe('audit writer', () => {
   afterAll(() => gateway.stop());
 
   /** A writer with the test's database, a count of its statements, and a switch for an outage. */
-  function writerUnderTest(o: { readonly stopMs?: number } = {}) {
+  function writerUnderTest(o: { readonly stopMs?: number; readonly dayBytes?: number } = {}) {
     const state = {
       statements: 0,
       isUnavailable: false,
@@ -68,123 +69,201 @@ describe('audit writer', () => {
     return { writer, state };
   }
 
-  const entry = (subject: string, shopId = 1n): AuditEntry => ({
-    shopId,
-    by: { ...TEST_AUTHOR, requestId: 'request' },
-    action: 'test.done',
-    subject,
+  const callOf = (subject: string, more: Partial<AuditEntry> = {}): OpenCall => ({
+    call: randomUUID(),
+    entry: {
+      shopId: 1n,
+      by: { ...TEST_AUTHOR, requestId: 'request' },
+      action: 'rest.tested',
+      subject,
+      detail: { phase: 'done' },
+      ...more,
+    },
   });
-
-  async function subjects(like: string): Promise<string[]> {
-    const { rows } = await gateway.database.pool.query<{ subject: string }>(
-      'select subject from audit_log where subject like $1 order by id',
+  const numbered = (name: string, count: number) =>
+    Array.from({ length: count }, (_, nth) => callOf(`${name}${String(nth).padStart(4, '0')}`));
+  const subjectsOf = (calls: readonly OpenCall[]) => calls.map(({ entry }) => entry.subject);
+  /** Calls that are recorded, and have not ended. */
+  async function opened(...calls: OpenCall[]): Promise<OpenCall[]> {
+    await openCalls(gateway.database.pool, calls);
+    return calls;
+  }
+  const rowsOf = async (table: 'audit_log' | 'open_calls', like: string) => {
+    const { rows } = await gateway.database.pool.query<{ subject: string; detail: object }>(
+      `select subject, detail from ${table} where subject like $1 order by at, ${table === 'audit_log' ? 'id' : 'subject'}`,
       [`${like}%`],
     );
-    return rows.map((row) => row.subject);
-  }
-
-  test('concurrent entries are written with one statement, in their order', async () => {
-    const { writer, state } = writerUnderTest();
-    const expected = Array.from(
-      { length: 300 },
-      (_, nth) => `many-${String(nth).padStart(3, '0')}`,
+    return rows;
+  };
+  const logged = async (like: string) =>
+    (await rowsOf('audit_log', like)).map(({ subject }) => subject);
+  const stillOpen = async (like: string) =>
+    (await rowsOf('open_calls', like)).map(({ subject }) => subject);
+  /** Makes open calls older than any call may take. */
+  const age = (like: string) =>
+    gateway.database.pool.query(
+      "update open_calls set at = at - interval '11 minutes' where subject like $1",
+      [`${like}%`],
     );
-    await Promise.all(expected.map((subject) => writer.write(entry(subject))));
-    expect(state.statements).toBe(1);
-    expect(await subjects('many-')).toEqual(expected);
+
+  describe('before the work', () => {
+    test('concurrent calls are recorded with one statement', async () => {
+      const { writer, state } = writerUnderTest();
+      const calls = numbered('many-', 300);
+      await Promise.all(calls.map((call) => writer.open(call)));
+      expect(state.statements).toBe(1);
+      expect(await stillOpen('many-')).toEqual(subjectsOf(calls));
+      expect(await logged('many-')).toEqual([]);
+    });
+
+    test('an invalid call fails alone', async () => {
+      const { writer } = writerUnderTest();
+      const bad = callOf('one-bad', { shopId: 987_654_321n });
+      const calls = [callOf('one-good'), bad, callOf('one-other')];
+      const results = await Promise.allSettled(calls.map((call) => writer.open(call)));
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+      expect(await stillOpen('one-')).toEqual(['one-good', 'one-other']);
+    });
+
+    test('an outage rejects, also among single calls', async () => {
+      const { writer, state } = writerUnderTest();
+      // The first statement has all calls and fails by the invalid one; the second records the first call.
+      state.unavailableAfter = 2;
+      const bad = callOf('out-bad', { shopId: 987_654_321n });
+      const calls = [callOf('out-first'), bad, callOf('out-last')];
+      const results = await Promise.allSettled(calls.map((call) => writer.open(call)));
+      expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+      expect(state.statements).toBe(3);
+      state.unavailableAfter = Number.POSITIVE_INFINITY;
+      await writer.open(callOf('out-after'));
+      expect(await stillOpen('out-')).toEqual(['out-first', 'out-after']);
+    });
+
+    test('an id with any characters is recorded', async () => {
+      const { writer } = writerUnderTest();
+      await writer.open(callOf(`odd-\0\n\u001b\ud800${'x'.repeat(600)}`));
+      expect(await stillOpen('odd-')).toEqual([`odd-${'\u{fffd}'.repeat(4)}${'x'.repeat(492)}`]);
+    });
   });
 
-  test('writeSoon writes its entry together with the next one, or alone within a second', async () => {
-    const { writer, state } = writerUnderTest();
-    writer.writeSoon(entry('soon-1'));
-    await writer.write(entry('soon-0'));
-    expect([state.statements, await subjects('soon-')]).toEqual([1, ['soon-0', 'soon-1']]);
-    writer.writeSoon(entry('soon-2'));
-    await until(async () => (await subjects('soon-2')).length > 0);
+  describe('an outcome', () => {
+    test('becomes the only entry of its call, with the time of the call', async () => {
+      const { writer } = writerUnderTest();
+      const [call = callOf('')] = await opened(callOf('soon-asked', { detail: {} }));
+      await age('soon-');
+      const detail = { phase: 'done' };
+      writer.end({ ...call, entry: { ...call.entry, subject: 'soon-created', detail } });
+      await until(async () => (await logged('soon-')).length > 0);
+      expect(await rowsOf('audit_log', 'soon-')).toEqual([
+        { subject: 'soon-created', detail: { phase: 'done' } },
+      ]);
+      expect(await stillOpen('soon-')).toEqual([]);
+      const { rows } = await gateway.database.pool.query(
+        "select from audit_log where subject = 'soon-created' and at < now() - interval '10 minutes'",
+      );
+      expect(rows).toHaveLength(1);
+    });
+
+    test('that was written, with a lost answer, is not written again', async () => {
+      const calls = await opened(...numbered('twice-', 2));
+      for (const _ of [1, 2]) await endCalls(gateway.database.pool, calls, DAY_BYTES_MAX);
+      expect(await logged('twice-')).toEqual(subjectsOf(calls));
+    });
+
+    test('waits in memory during an outage, in its order, without the invalid ones', async () => {
+      const { writer, state } = writerUnderTest();
+      const calls = await opened(callOf('rest-1'), callOf('rest-2'));
+      state.unavailableAfter = 2;
+      for (const call of [calls[0], callOf('rest-bad', { shopId: 987_654_321n }), calls[1]])
+        if (call) writer.end(call);
+      await until(() => state.statements >= 3);
+      state.unavailableAfter = Number.POSITIVE_INFINITY;
+      await until(async () => (await logged('rest-')).length === 2);
+      expect(await logged('rest-')).toEqual(['rest-1', 'rest-2']);
+      await until(() => state.lost === 1);
+    });
+
+    test('is written by stop', async () => {
+      const { writer } = writerUnderTest();
+      const calls = await opened(...numbered('stop-', 1_200));
+      for (const call of calls) writer.end(call);
+      await writer.stop();
+      expect((await logged('stop-')).sort()).toEqual(subjectsOf(calls));
+    });
+
+    test('that stop cannot write before its one deadline is reported, and its call stays open', async () => {
+      const { writer, state } = writerUnderTest({ stopMs: 300 });
+      state.isUnavailable = true;
+      state.statementMs = 1_000;
+      const [call = callOf('')] = await opened(callOf('late-'));
+      for (let nth = 0; nth < 5_000; nth += 1) writer.end(call);
+      const start = performance.now();
+      await writer.stop();
+      // Ten statements, one after another, would take ten seconds.
+      expect(performance.now() - start).toBeLessThan(3_000);
+      const { statements } = state;
+      expect(state.lost).toBe(5_000);
+      // The statement that was running fails later. Its outcomes are not written again, nor reported again.
+      await sleep(1_500);
+      expect(state).toMatchObject({ statements, lost: 5_000 });
+      expect(await stillOpen('late-')).toEqual(['late-']);
+    });
   });
 
-  test('an invalid entry fails alone', async () => {
-    const { writer } = writerUnderTest();
-    const results = await Promise.allSettled([
-      writer.write(entry('one-good')),
-      writer.write(entry('one-bad', 987_654_321n)),
-      writer.write(entry('one-other')),
-    ]);
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
-    expect(await subjects('one-')).toEqual(['one-good', 'one-other']);
+  describe('a call without an outcome', () => {
+    test('becomes an entry as unknown, once, when no call takes so long', async () => {
+      await opened(...numbered('dead-', 3));
+      const { pool } = gateway.database;
+      await closeOpenCalls(pool, 100);
+      expect(await logged('dead-')).toEqual([]);
+      await age('dead-');
+      await Promise.all([closeOpenCalls(pool, 2), closeOpenCalls(pool, 100)]);
+      await closeOpenCalls(pool, 100);
+      const unknown = { phase: 'unknown' };
+      expect((await rowsOf('audit_log', 'dead-')).map(({ detail }) => detail)).toEqual(
+        Array(3).fill(unknown),
+      );
+      expect(await stillOpen('dead-')).toEqual([]);
+    });
   });
 
-  test('during an outage, write rejects, and entries of writeSoon are written after it', async () => {
-    const { writer, state } = writerUnderTest();
-    state.isUnavailable = true;
-    writer.writeSoon(entry('outage-buffered'));
-    await expect(writer.write(entry('outage-rejected'))).rejects.toThrow('unavailable');
-    state.isUnavailable = false;
-    await until(async () => (await subjects('outage-')).length > 0);
-    expect(await subjects('outage-')).toEqual(['outage-buffered']);
-  });
-
-  test('an outage among single entries ends their writing, and keeps those of writeSoon', async () => {
-    const { writer, state } = writerUnderTest();
-    // The first statement has all entries and fails by the invalid one; the second writes the first entry.
-    state.unavailableAfter = 2;
-    const background = ['mixed-soon-1', 'mixed-soon-2', 'mixed-soon-3'];
-    for (const subject of background) writer.writeSoon(entry(subject));
-    const results = await Promise.allSettled([
-      writer.write(entry('mixed-first')),
-      writer.write(entry('mixed-bad', 987_654_321n)),
-      writer.write(entry('mixed-last')),
-    ]);
-    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
-    expect(state.statements).toBe(3);
-    state.unavailableAfter = Number.POSITIVE_INFINITY;
-    await until(async () => (await subjects('mixed-soon-')).length === background.length);
-    expect(await subjects('mixed-')).toEqual(['mixed-first', ...background]);
-  });
-
-  test('an outage among single entries of writeSoon keeps the rest in order', async () => {
-    const { writer, state } = writerUnderTest();
-    state.unavailableAfter = 2;
-    writer.writeSoon(entry('rest-1'));
-    writer.writeSoon(entry('rest-bad', 987_654_321n));
-    writer.writeSoon(entry('rest-2'));
-    await until(() => state.statements >= 3);
-    state.unavailableAfter = Number.POSITIVE_INFINITY;
-    await until(async () => (await subjects('rest-')).length === 2);
-    expect(await subjects('rest-')).toEqual(['rest-1', 'rest-2']);
-  });
-
-  test('an id with any characters is written', async () => {
-    const { writer } = writerUnderTest();
-    await writer.write(entry(`odd-\0\n\u001b\ud800${'x'.repeat(600)}`));
-    expect(await subjects('odd-')).toEqual([`odd-${'\u{fffd}'.repeat(4)}${'x'.repeat(492)}`]);
-  });
-
-  test('stop writes the buffered entries', async () => {
-    const { writer } = writerUnderTest();
-    const expected = Array.from(
-      { length: 1_200 },
-      (_, nth) => `stop-${String(nth).padStart(4, '0')}`,
-    );
-    for (const subject of expected) writer.writeSoon(entry(subject));
-    await writer.stop();
-    expect(await subjects('stop-')).toEqual(expected);
-  });
-
-  test('stop has one deadline for all its statements, and reports what is left', async () => {
-    const { writer, state } = writerUnderTest({ stopMs: 300 });
-    state.isUnavailable = true;
-    state.statementMs = 1_000;
-    for (let nth = 0; nth < 5_000; nth += 1) writer.writeSoon(entry('late'));
-    const start = performance.now();
-    await writer.stop();
-    // Ten statements, one after another, would take ten seconds.
-    expect(performance.now() - start).toBeLessThan(3_000);
-    const { statements } = state;
-    expect(state.lost).toBe(5_000);
-    // The statement that was running fails later. Its entries are not written again, nor reported again.
-    await sleep(1_500);
-    expect(state).toMatchObject({ statements, lost: 5_000 });
+  describe('beyond its day, a shop', () => {
+    test('has one entry for equal calls, and no write is rejected', async () => {
+      const [shopId, other] = [await gateway.newShop(), await gateway.newShop()];
+      const { writer } = writerUnderTest({ dayBytes: 2_000 });
+      const writes = async (name: string, count: number, of: bigint, phase = 'done') => {
+        const calls = numbered(name, count).map(({ call, entry }) => ({
+          call,
+          entry: { ...entry, shopId: of, detail: { call, phase } },
+        }));
+        await Promise.all(calls.map((call) => writer.open(call)));
+        for (const call of calls) writer.end(call);
+      };
+      await writes('fold-apart-', 2, shopId);
+      await until(async () => (await logged('fold-apart-')).length === 2);
+      await writes('fold-equal-', 412, shopId);
+      await writes('fold-refused-', 1, shopId, 'refused');
+      await writes('fold-other-', 2, other);
+      await writer.stop();
+      expect(await logged('fold-equal-')).toEqual([]);
+      expect(await logged('fold-other-')).toHaveLength(2);
+      await age('fold-');
+      await closeOpenCalls(gateway.database.pool, 1_000);
+      expect(await stillOpen('fold-')).toEqual([]);
+      const entries = await listAudit(gateway.database.pool, { shopId, limit: 100 });
+      const shown = entries.map((entry) => [
+        entry.subject,
+        entry.detail.phase,
+        ...alikeText(entry),
+      ]);
+      expect(shown).toHaveLength(4);
+      expect(shown).toEqual(
+        expect.arrayContaining([
+          ['', 'done', '412 alike'],
+          ['fold-refused-0000', 'refused'],
+        ]),
+      );
+    });
   });
 });
 

@@ -4,222 +4,200 @@ import { isOutage } from '../../services/platform/postgres/outage.ts';
 import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import { within } from '../../services/platform/process/within.ts';
 import type { Logger } from '../../services/platform/telemetry/log.ts';
-import { type AuditEntry, recordAudit, recordAudits } from './audit.ts';
+import { DAY_BYTES_MAX, endCalls, type OpenCall, openCalls } from './open-calls.ts';
 
-/** Adds entries to the audit log, many in one statement. */
+/** Records calls before their work and adds them to the audit log with their outcome, many in one statement. */
 export interface AuditWriter {
-  /** Resolves once the entry is committed. Rejects when it cannot be written. */
-  write(entry: AuditEntry): Promise<void>;
+  /** Resolves once the open call is committed. Rejects when it cannot be written. */
+  open(call: OpenCall): Promise<void>;
   /**
-   * Adds the entry to the buffer, which is written within a second. During a database outage the entry stays in memory.
+   * Adds the call with its outcome to the log within a second. During a database outage it stays in memory. If it is
+   * lost, the log gets the call as `unknown` later, because it is still open.
    */
-  writeSoon(entry: AuditEntry): void;
-  /** Writes the buffered entries, for at most 5 s, and stops. Logs and counts the entries that are left as lost. */
+  end(call: OpenCall): void;
+  /** Writes the outcomes in memory, for at most 5 s, and stops. Logs and counts those that are left as lost. */
   stop(): Promise<void>;
 }
 
-interface PendingEntry {
-  readonly entry: AuditEntry;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
-/** Maximum time that `writeSoon` buffers an entry. Milliseconds. */
+/** Maximum time that `end` keeps an outcome in memory. Milliseconds. */
 const BUFFER_MS = 1_000;
 const MAX_BATCH = 500;
-/**
- * Maximum number of entries in the buffer of `writeSoon`. Further entries are lost; the writer logs and counts them.
- */
+/** Maximum number of outcomes in memory. Further ones are lost; the writer logs and counts them. */
 const MAX_BUFFERED = 10_000;
 /** Maximum time of `stop`. One statement of a hanging database may take longer. Milliseconds. */
 const STOP_MS = 5_000;
 
-/**
- * Creates a writer that writes many entries with one statement: first all entries of one event loop tick, then all
- * entries that arrived while the previous statement was running.
- */
-export function createAuditWriter(
-  db: Queryable,
-  {
-    logger,
-    meter,
-    stopMs = STOP_MS,
-  }: { readonly logger: Logger; readonly meter: Meter; readonly stopMs?: number },
-): AuditWriter {
-  const counter = createEntryCounter(logger, meter);
-  const queue = createQueue(db, counter);
+export interface AuditWriterOptions {
+  readonly logger: Logger;
+  readonly meter: Meter;
+  readonly stopMs?: number;
+  /** What the calls of a shop may add on a day as entries of their own. Bytes. */
+  readonly dayBytes?: number;
+}
+
+export function createAuditWriter(db: Queryable, o: AuditWriterOptions): AuditWriter {
+  const counter = createCallCounter(o);
+  const open = createOpening(db, counter);
+  const outcomes = createOutcomes(db, counter, o.dayBytes ?? DAY_BYTES_MAX);
   return {
-    write(entry) {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      queue.add({ entry, resolve, reject });
-      return promise;
-    },
-    writeSoon: (entry) => queue.addLater(entry),
+    open,
+    end: (call) => outcomes.add(call),
     async stop() {
-      await within(stopMs, queue.writeAll());
-      counter.lost(queue.close());
+      await within(o.stopMs ?? STOP_MS, outcomes.writeAll());
+      counter.lost(outcomes.close());
     },
   };
 }
 
-/** The entries that are not written yet. */
-interface Queue {
-  /** Adds an entry, and writes it without a pause. */
-  add(entry: PendingEntry): void;
-  /** Adds an entry to the buffer. */
-  addLater(entry: AuditEntry): void;
-  /** Tries to write each entry of the buffer once. */
-  writeAll(): Promise<void>;
-  /**
-   * Empties the buffer, and keeps no entry of a statement that fails later.
-   *
-   * @returns the entries of the buffer, and those of a statement that is still running. It may write them, but if it
-   *   does not, nobody would report them later.
-   */
-  close(): readonly AuditEntry[];
+/** Writes all calls of one event loop tick with one statement, then all that arrived while it was running. */
+function createOpening(db: Queryable, counter: CallCounter): AuditWriter['open'] {
+  interface Waiting {
+    readonly call: OpenCall;
+    resolve(): void;
+    reject(error: unknown): void;
+  }
+  const waiting: Waiting[] = [];
+  let isRunning = false;
+
+  const fail = (calls: readonly Waiting[], error: unknown): void => {
+    if (calls.length > 0) counter.failed(calls.length);
+    for (const { reject } of calls) reject(error);
+  };
+  const drain = async (): Promise<void> => {
+    await nextTurn();
+    while (waiting.length > 0) {
+      const { left, error } = await writeBatch(waiting.splice(0, MAX_BATCH), {
+        write: (calls) =>
+          openCalls(
+            db,
+            calls.map(({ call }) => call),
+          ),
+        written: (calls) => calls.forEach(({ resolve }) => void resolve()),
+        invalid: (call, reason) => fail([call], reason),
+      });
+      fail(left, error);
+    }
+    isRunning = false;
+  };
+  return (call) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    waiting.push({ call, resolve, reject });
+    if (!isRunning) {
+      isRunning = true;
+      void drain();
+    }
+    return promise;
+  };
 }
 
-function createQueue(db: Queryable, counter: EntryCounter): Queue {
-  const pending: PendingEntry[] = [];
-  const buffered: AuditEntry[] = [];
-  /** The entries of the buffer in the running statement. */
-  let inStatement: readonly AuditEntry[] = [];
+function createOutcomes(db: Queryable, counter: CallCounter, dayBytes: number) {
+  const buffered: OpenCall[] = [];
+  /** Those in the running statement. */
+  let inStatement: readonly OpenCall[] = [];
   let isClosed = false;
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
 
   const drain = async (): Promise<void> => {
-    await nextTurn();
     do {
-      const callers = pending.splice(0, MAX_BATCH);
-      inStatement = buffered.splice(0, MAX_BATCH - callers.length);
-      const unwritten = await writeBatch(db, counter, { callers, background: inStatement });
+      inStatement = buffered.splice(0, MAX_BATCH);
+      const { left } = await writeBatch(inStatement, {
+        write: (calls) => endCalls(db, calls, dayBytes),
+        written: (calls) => counter.written(calls.length),
+        invalid: (call, error) => counter.lost([call], error),
+      });
       inStatement = [];
-      if (!isClosed) buffered.unshift(...unwritten);
+      if (!isClosed) buffered.unshift(...left);
       counter.lost(buffered.splice(MAX_BUFFERED));
-    } while (pending.length > 0);
+      if (left.length > 0) return;
+    } while (buffered.length >= MAX_BATCH);
   };
-  const start = (): void => {
+  const start = (): Promise<void> => {
     running ??= drain().finally(() => {
       running = undefined;
-      if (pending.length > 0) start();
-      else if (buffered.length > 0) startLater();
+      if (buffered.length > 0) startLater();
     });
+    return running;
   };
   const startLater = (): void => {
     timer ??= setTimeout(() => {
       timer = undefined;
-      start();
+      void start();
     }, BUFFER_MS).unref();
   };
-
   return {
-    add(entry) {
-      pending.push(entry);
-      start();
-    },
-    addLater(entry) {
-      buffered.push(entry);
+    add(call: OpenCall): void {
+      buffered.push(call);
       counter.lost(buffered.splice(MAX_BUFFERED));
       startLater();
     },
-    async writeAll() {
+    /** Tries to write each outcome once. */
+    async writeAll(): Promise<void> {
       await running;
-      for (let left = buffered.length; left > 0 && !isClosed; left -= MAX_BATCH) {
-        start();
-        await running;
-      }
+      for (let left = buffered.length; left > 0 && buffered.length > 0; left -= MAX_BATCH)
+        await start();
     },
-    close() {
+    /**
+     * Keeps no outcome of a statement that fails later.
+     *
+     * @returns the outcomes in memory, and those of a statement that is still running. It may write them, but if it
+     *   does not, nobody would report them later.
+     */
+    close(): readonly OpenCall[] {
       isClosed = true;
       clearTimeout(timer);
-      timer = undefined;
       return [...inStatement, ...buffered.splice(0)];
     },
   };
 }
 
-/** Counts written, failed and lost entries, and logs lost entries. */
-function createEntryCounter(logger: Logger, meter: Meter) {
+/** Counts calls whose outcome was written or lost, and those that could not be recorded; logs what is lost. */
+function createCallCounter({ logger, meter }: Pick<AuditWriterOptions, 'logger' | 'meter'>) {
   const entries = meter.createCounter('audit.entries', {
     description: 'Audit log entries by outcome: written, failed (the caller got an error), lost',
   });
   return {
     written: (count: number) => entries.add(count, { outcome: 'written' }),
     failed: (count: number) => entries.add(count, { outcome: 'failed' }),
-    lost(unwritten: readonly AuditEntry[], error?: unknown): void {
+    lost(unwritten: readonly OpenCall[], error?: unknown): void {
       if (unwritten.length === 0) return;
       entries.add(unwritten.length, { outcome: 'lost' });
-      const calls = unwritten.slice(0, 10).map(({ detail }) => detail?.call);
+      const calls = unwritten.slice(0, 10).map(({ call }) => call);
       logger.error({ err: error, entries: unwritten.length, calls }, 'audit entries lost');
     },
   };
 }
-type EntryCounter = ReturnType<typeof createEntryCounter>;
-
-interface Batch {
-  readonly callers: readonly PendingEntry[];
-  readonly background: readonly AuditEntry[];
-}
+type CallCounter = ReturnType<typeof createCallCounter>;
 
 /**
- * Writes a batch. During an outage, rejects the entries of `write` (`callers`), and returns those of `writeSoon`
- * (`background`), so that they are buffered again.
+ * Writes all items with one statement, or one by one when that fails by an invalid item, so that only this item fails.
+ * Stops at an outage, because each further statement could wait until its deadline.
+ *
+ * @returns the items that an outage left unwritten, and its error.
  */
-async function writeBatch(
-  db: Queryable,
-  counter: EntryCounter,
-  { callers, background }: Batch,
-): Promise<readonly AuditEntry[]> {
+async function writeBatch<T>(
+  items: readonly T[],
+  o: {
+    write(items: readonly T[]): Promise<void>;
+    written(items: readonly T[]): void;
+    invalid(item: T, error: unknown): void;
+  },
+): Promise<{ readonly left: readonly T[]; readonly error?: unknown }> {
   try {
-    await recordAudits(db, [...callers.map(({ entry }) => entry), ...background]);
-    counter.written(callers.length + background.length);
-    for (const { resolve } of callers) resolve();
-    return [];
+    await o.write(items);
+    o.written(items);
+    return { left: [] };
   } catch (error) {
-    if (!isOutage(error)) return writeEach(db, counter, { callers, background });
-    rejectAll(callers, error, counter);
-    return background;
+    if (isOutage(error)) return { left: items, error };
   }
-}
-
-function rejectAll(callers: readonly PendingEntry[], error: unknown, counter: EntryCounter): void {
-  if (callers.length > 0) counter.failed(callers.length);
-  for (const { reject } of callers) reject(error);
-}
-
-/**
- * Writes the entries one by one, so that only an invalid entry fails. Stops at the first outage, because each further
- * statement could wait until its deadline. The entries that are left end as after a failure of {@link writeBatch}:
- * those with a waiting caller are rejected, and the others are returned.
- */
-async function writeEach(
-  db: Queryable,
-  counter: EntryCounter,
-  { callers, background }: Batch,
-): Promise<readonly AuditEntry[]> {
-  for (const [nth, { entry, resolve, reject }] of callers.entries()) {
+  for (const [nth, item] of items.entries()) {
     try {
-      await recordAudit(db, entry);
-      counter.written(1);
-      resolve();
+      await o.write([item]);
+      o.written([item]);
     } catch (error) {
-      if (isOutage(error)) {
-        rejectAll(callers.slice(nth), error, counter);
-        return background;
-      }
-      counter.failed(1);
-      reject(error);
+      if (isOutage(error)) return { left: items.slice(nth), error };
+      o.invalid(item, error);
     }
   }
-  for (const [nth, entry] of background.entries()) {
-    try {
-      await recordAudit(db, entry);
-      counter.written(1);
-    } catch (error) {
-      if (isOutage(error)) return background.slice(nth);
-      counter.lost([entry], error);
-    }
-  }
-  return [];
+  return { left: [] };
 }

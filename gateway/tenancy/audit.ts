@@ -21,10 +21,12 @@ export interface AuditEntry {
   readonly action: string;
   /** Id of the changed object. It must not be a secret or an e-mail address. */
   readonly subject: string;
-  readonly detail?: Readonly<
-    Record<string, string | number | boolean | readonly string[] | readonly FieldChange[]>
-  >;
+  readonly detail?: AuditDetail;
 }
+
+export type AuditDetail = Readonly<
+  Record<string, string | number | boolean | readonly string[] | readonly FieldChange[]>
+>;
 
 /**
  * Adds one entry to the shop's audit log, in the transaction of the change. Entries are kept for 13 months: see
@@ -53,17 +55,22 @@ export function kindOf({ actor }: Author): string {
   return actorKindText.toText(actor.kind ?? Actor_Kind.UNSPECIFIED);
 }
 
-const entryRows = rowsOf<AuditEntry>({
-  shop_id: ['bigint', ({ shopId }) => shopId],
-  actor_kind: ['text', ({ by }) => kindOf(by)],
-  actor_id: ['text', ({ by }) => by.actor.id],
-  actor_name: ['text', ({ by }) => by.actor.name ?? ''],
-  source: ['text', ({ by }) => by.source],
-  request_id: ['text', ({ by }) => by.requestId],
-  action: ['text', ({ action }) => action],
-  subject: ['text', ({ subject }) => storable(subject)],
-  detail: ['text', ({ detail }) => JSON.stringify(detail ?? {})],
-});
+/** The columns of a set of rows with an entry. */
+export function entryColumns<T>(of: (row: T) => AuditEntry) {
+  return {
+    shop_id: ['bigint', (row: T) => of(row).shopId],
+    actor_kind: ['text', (row: T) => kindOf(of(row).by)],
+    actor_id: ['text', (row: T) => of(row).by.actor.id],
+    actor_name: ['text', (row: T) => of(row).by.actor.name ?? ''],
+    source: ['text', (row: T) => of(row).by.source],
+    request_id: ['text', (row: T) => of(row).by.requestId],
+    action: ['text', (row: T) => of(row).action],
+    subject: ['text', (row: T) => storable(of(row).subject)],
+    detail: ['text', (row: T) => JSON.stringify(of(row).detail ?? {})],
+  } as const;
+}
+
+const entryRows = rowsOf(entryColumns((entry: AuditEntry) => entry));
 
 /** Maximum length of a subject. Characters. */
 const SUBJECT_MAX = 500;

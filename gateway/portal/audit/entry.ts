@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { LoggedEntry } from '../../tenancy/audit-list.ts';
+import { alikeText, type LoggedEntry } from '../../tenancy/audit-list.ts';
 import type { AuditNames } from '../../tenancy/audit-names.ts';
 import type { FieldChange } from '../../tenancy/field-change.ts';
 import { actionWords, actOf, objectKind } from './words.ts';
@@ -17,9 +17,12 @@ export interface ReadableEntry extends LoggedEntry {
   /** The name of the object; empty when unknown. */
   readonly objectName: string;
   readonly changes: readonly FieldChange[];
-  /** `asked`, `done`, `refused` or `unknown`; empty for an entry that was written with its change. */
+  /**
+   * `done`, `refused` or `unknown`, in entries of 1.0.0 also `asked` before the outcome; empty for an entry that was
+   * written with its change.
+   */
   readonly outcome: string;
-  /** The same in all entries of one call; empty for an entry that was written with its change. */
+  /** The id of the call; empty for an entry that was written with its change. */
   readonly call: string;
 }
 
@@ -34,7 +37,7 @@ export function readableEntry(entry: LoggedEntry, names: AuditNames): ReadableEn
     actorName: actorName || (user?.name ?? keyName ?? ''),
     actorEmail: user?.email ?? '',
     act: actOf(action),
-    what: actionWords(action),
+    what: [actionWords(action), ...alikeText(entry)].join(', '),
     objectKind: subject === '' ? '' : kind,
     objectName: objectName(kind, entry, names),
     changes: 'call' in detail ? noted(detail.changes) : changesIn(detail),

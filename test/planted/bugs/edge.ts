@@ -179,4 +179,28 @@ export const edgeBugs: readonly Bug[] = [
     replace: '',
     tests: ['services/webhooks/subscriptions/subscription-writes.test.ts'],
   },
+  {
+    name: 'call-not-open-before-its-work',
+    promise: 'every change is in the audit log, even if the process dies',
+    file: 'gateway/tenancy/audited-call.ts',
+    find: '  await audit.open({',
+    replace: '  void audit.open({',
+    tests: ['gateway/rest/operations.test.ts'],
+  },
+  {
+    name: 'outcome-written-again',
+    promise: 'a call has one entry in the audit log',
+    file: 'gateway/tenancy/open-calls.ts',
+    find: 'from ended join closed using (call)',
+    replace: 'from ended left join closed using (call)',
+    tests: ['gateway/tenancy/audit-writer.test.ts'],
+  },
+  {
+    name: 'dead-call-forgotten',
+    promise: 'a call whose process died is in the audit log as unknown',
+    file: 'gateway/tenancy/open-calls.ts',
+    find: 'returning *, coalesce(',
+    replace: 'and ended returning *, coalesce(',
+    tests: ['gateway/tenancy/audit-writer.test.ts'],
+  },
 ];

@@ -108,8 +108,8 @@ function Results({ filter }: { readonly filter: { readonly text: string } }) {
 }
 
 /**
- * One row for everything that one action wrote. A call has an entry before it and one after it, and some changes have
- * one of their own with the same request. The export has them all.
+ * One row for everything that one action wrote. Some changes have an entry of their own with the same request as the
+ * call, and gateways of 1.0.0 also wrote an entry before each call. The export has them all.
  */
 function shownEntries(entries: readonly AuditEntry[]): AuditEntry[] {
   const ended = new Set(entries.filter(({ outcome }) => isEnd(outcome)).map(({ call }) => call));

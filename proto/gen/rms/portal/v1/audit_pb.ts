@@ -93,8 +93,8 @@ export type AuditEntry = Message<"rms.portal.v1.AuditEntry"> & {
   byEmail: string;
 
   /**
-   * `asked`, `done`, `refused` or `unknown`; empty for an entry that was written together with its change. Every call has
-   * an entry `asked` before it and another one after it
+   * `done`, `refused` or `unknown`; empty for an entry that was written together with its change. Calls of gateways of
+   * 1.0.0 have another entry before it, `asked`
    *
    * @generated from field: string outcome = 11;
    */
@@ -122,7 +122,7 @@ export type AuditEntry = Message<"rms.portal.v1.AuditEntry"> & {
   changes: AuditChange[];
 
   /**
-   * The same in both entries of a call; empty for an entry that was written together with its change
+   * The id of the call; empty for an entry that was written together with its change
    *
    * @generated from field: string call = 15;
    */
