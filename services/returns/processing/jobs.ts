@@ -8,7 +8,7 @@ import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { named, type Param, param, raw, type Sql, sql } from '../../platform/postgres/sql.ts';
 import { addedJitter, createBackoff } from '../../platform/process/backoff.ts';
 import { systemActor } from '../../platform/security/identity.ts';
-import { currentTraceparent } from '../../platform/telemetry/telemetry.ts';
+import { currentTraceparent, currentTracestate } from '../../platform/telemetry/telemetry.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 
 /**
@@ -31,6 +31,7 @@ export interface Job {
   readonly source: string;
   readonly actor: Actor;
   readonly traceparent: string;
+  readonly tracestate: string;
   /** Number of `passing` failures since the last success. */
   readonly failures: number;
   /** True when the job cancels the exchange order and then the return. False when it processes the return. */
@@ -109,7 +110,7 @@ export const PROCESSING = createJobLease<Job>({
      order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
   onClaim: raw("state = case job.state when 'cancelling' then 'cancelling' else 'running' end"),
   returning: sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
-    job.source, job.actor, job.traceparent, job.failures, job.takeovers,
+    job.source, job.actor, job.traceparent, job.tracestate, job.failures, job.takeovers,
     job.state = 'cancelling' as "isCancellation"`,
 });
 
@@ -257,10 +258,10 @@ export async function queueJob(
       'processing-queue',
       sql`
 with queued as (
-  insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent)
+  insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent, tracestate)
   values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'},
           ${JSON.stringify(job.details)}, ${job.source},
-          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
+          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()}, ${currentTracestate()})
 ), marked as (
   update returns set processing = true, queued_at = coalesce(queued_at, now())
    where shop_id = ${shop} and id = ${returnId}

@@ -25,10 +25,12 @@ import {
   timelineOf,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../../commerce/embedded.ts';
 import { CommerceFailure, type CommerceProvider } from '../../commerce/provider.ts';
 import { resilient } from '../../commerce/providers.ts';
+import { withTraceparent } from '../../platform/telemetry/telemetry.ts';
 import { purgeJobs } from '../retention/purge.ts';
 import { MAX_JOBS_OF_SHOP, RETRY_BACKOFF, releaseJob } from './jobs.ts';
 import { runJob } from './run.ts';
@@ -243,6 +245,22 @@ describe('processing', () => {
     await runAll();
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
     expect((await commerce.ordersOf(submitted.id)).refunds).toEqual([]);
+  });
+
+  test('continues the trace of its request, with what other monitoring wrote into it', async () => {
+    const telemetry = await testTelemetry();
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    const traceId = 'a'.repeat(32);
+    const request = () => requestProcessing(db.pool, submitted);
+    await withTraceparent(`00-${traceId}-${'b'.repeat(16)}-01`, request, 'dd=s:1');
+    await runAll();
+    const { rows } = await db.pool.query(
+      `select split_part(traceparent, '-', 2) as trace, tracestate from events
+        where shop_id = $1 and trigger = 'return.closed'`,
+      [submitted.shopId],
+    );
+    expect(rows).toEqual([{ trace: traceId, tracestate: 'dd=s:1' }]);
+    await telemetry.stop();
   });
 
   test('a worker that lost its lease writes nothing more', async () => {

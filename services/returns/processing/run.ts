@@ -52,24 +52,28 @@ export interface RunDeps {
  * the lease expires.
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
-  await withTraceparent(job.traceparent, async () => {
-    const progress: Progress = { failures: job.failures, requested: undefined };
-    try {
-      await fulfil(deps, job, { signal, progress });
-    } catch (error) {
-      if (error instanceof LeaseLost) return logTakenOver(deps, job);
-      const { failures, requested } = progress;
-      if (isInternalOutage(error)) return requeue(deps, job, { error, signal });
-      if (error instanceof ProviderChanged) return requeue(deps, job, { error, signal });
+  await withTraceparent(
+    job.traceparent,
+    async () => {
+      const progress: Progress = { failures: job.failures, requested: undefined };
       try {
-        await afterFailure(deps, { ...job, failures }, { error, requested });
-      } catch (failure) {
-        // Requests without a recorded result are repeated by the next run, with the same keys.
-        if (!isInternalOutage(failure)) throw failure;
-        await requeue(deps, job, { error: failure, signal });
+        await fulfil(deps, job, { signal, progress });
+      } catch (error) {
+        if (error instanceof LeaseLost) return logTakenOver(deps, job);
+        const { failures, requested } = progress;
+        if (isInternalOutage(error)) return requeue(deps, job, { error, signal });
+        if (error instanceof ProviderChanged) return requeue(deps, job, { error, signal });
+        try {
+          await afterFailure(deps, { ...job, failures }, { error, requested });
+        } catch (failure) {
+          // Requests without a recorded result are repeated by the next run, with the same keys.
+          if (!isInternalOutage(failure)) throw failure;
+          await requeue(deps, job, { error: failure, signal });
+        }
       }
-    }
-  });
+    },
+    job.tracestate,
+  );
 }
 
 /** What a run has done so far. When the run fails, its failure is recorded with these values. */
