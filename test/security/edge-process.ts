@@ -34,6 +34,7 @@ export async function startEdge(o: {
       EDGE_BIND: `127.0.0.1:${port}`,
       EDGE_BALANCERS: o.balancers ?? '127.255.255.255',
       EDGE_GATEWAY: `127.0.0.1:${o.gatewayPort}`,
+      EDGE_GATEWAYS: '1',
       EDGE_METRICS_BIND: `127.0.0.1:${metrics}`,
     },
     stdio: ['ignore', 'ignore', 'inherit'],

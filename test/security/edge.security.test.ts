@@ -5,7 +5,7 @@ import { connect as connectHttp2 } from 'node:http2';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { checkEdge } from '../../deploy/check/edge.ts';
 import { startTestGateway, type TestGateway } from '../kit/gateway/test-gateway.ts';
 import { until } from '../kit/until.ts';
@@ -211,31 +211,57 @@ test('half-sent bodies over HTTP/2 take less memory than the manifest gives', as
   expect(edge.peakMiB()).toBeLessThan(400);
 }, 60_000);
 
-test('of the requests that a connection sends at once, one is at the gateway', async () => {
+describe('in front of a gateway of the test', () => {
   const pending: ServerResponse[] = [];
   const gateway = createServer((req, res) => {
-    if (req.url === '/') pending.push(res);
-    // The check of the edge.
-    else res.end();
+    if (req.url === '/slow') pending.push(res);
+    else res.end('ok');
   });
-  await once(gateway.listen(0, '127.0.0.1'), 'listening');
-  const front = await startEdge({ gatewayPort: (gateway.address() as AddressInfo).port });
-  const socket = connect(front.port, '127.0.0.1');
-  let received = '';
-  socket.on('data', (chunk) => {
-    received += chunk;
+  let front: Edge;
+  beforeAll(async () => {
+    await once(gateway.listen(0, '127.0.0.1'), 'listening');
+    front = await startEdge({ gatewayPort: (gateway.address() as AddressInfo).port });
   });
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(100));
-  for (let n = 1; n <= 100; n += 1) {
-    await until(() => pending.length === n);
-    pending.at(-1)?.end('ok');
-    await until(() => received.split('\r\n\r\nok').length === n + 1);
-  }
-  socket.destroy();
-  await front.stop();
-  gateway.closeAllConnections();
-  gateway.close();
-}, 60_000);
+  afterEach(() => {
+    for (const res of pending.splice(0)) res.destroy();
+  });
+  afterAll(async () => {
+    await front?.stop();
+    gateway.closeAllConnections();
+    gateway.close();
+  });
+
+  const SLOW = 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n';
+
+  test('of the requests that a connection sends at once, one is at the gateway', async () => {
+    const socket = connect(front.port, '127.0.0.1');
+    let received = '';
+    socket.on('data', (chunk) => {
+      received += chunk;
+    });
+    socket.write(SLOW.repeat(100));
+    for (let n = 1; n <= 100; n += 1) {
+      await until(() => pending.length === n);
+      pending.at(-1)?.end('slow');
+      await until(() => received.split('\r\n\r\nslow').length === n + 1);
+    }
+    socket.destroy();
+  }, 60_000);
+
+  test('who has a credential does not wait behind those without, however many and slow', async () => {
+    const sockets = Array.from({ length: 1_170 }, (_, n) => {
+      const localAddress = `127.0.3.${n % 3}`;
+      const socket = connect({ host: '127.0.0.1', port: front.port, localAddress });
+      socket.on('error', () => {}).write(SLOW);
+      return socket.resume();
+    });
+    await until(() => pending.length === 120);
+    const headers = { 'x-authorization': 'any' };
+    const { body } = await send(front.port, { path: '/', headers });
+    expect([body, pending.length]).toEqual(['ok', 120]);
+    for (const socket of sockets) socket.destroy();
+  }, 60_000);
+});
 
 describe('beside strangers who attack from eight addresses', () => {
   const ATTACKERS = Array.from({ length: 8 }, (_, n) => `127.0.0.${n + 10}`);
