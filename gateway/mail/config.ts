@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto';
 import { z } from 'zod';
 import { busShape, type Settings, wholeNumber } from '../../services/platform/process/config.ts';
 import type { SmtpSettings } from './smtp.ts';
@@ -64,7 +65,7 @@ export type MailConfig = Settings<typeof mailShape>;
 /** The settings of mails, complete. */
 export type MailSettings = Omit<MailConfig, 'KAFKA_BROKERS' | 'EVENT_KEYRING'> & {
   readonly KAFKA_BROKERS: string[];
-  readonly EVENT_KEYRING: ReadonlyMap<string, Buffer>;
+  readonly EVENT_KEYRING: ReadonlyMap<string, KeyObject>;
   readonly smtp: SmtpSettings;
 };
 

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto';
+import { createHash, createHmac, type KeyObject, randomBytes } from 'node:crypto';
 import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
@@ -72,7 +72,7 @@ export function cartNotFound(): DomainError {
 }
 
 /** The keyring. Its first key derives new tokens. Its other keys may have derived older ones. */
-export type TokenKeys = ReadonlyMap<string, Buffer>;
+export type TokenKeys = ReadonlyMap<string, KeyObject>;
 
 const TOKEN_BYTES = 32;
 /** Separates tokens of carts from the other uses of the same key. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, createSecretKey } from 'node:crypto';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -281,7 +281,8 @@ describe('the stored token', () => {
   test('of a repeat is derived with the key of the keyring with which the cart was created', async () => {
     const shopId = newShop();
     const { pool } = service.db;
-    const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+    const [older, newer] = [1, 2].map((byte) => createSecretKey(Buffer.alloc(32, byte)));
+    if (!older || !newer) throw new Error('two keys were made');
     const cart = {
       shopId,
       actor,

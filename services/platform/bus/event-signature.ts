@@ -1,4 +1,4 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
 import type { ServiceConfig } from '../process/config.ts';
 import { newKeyringText, parseKeys } from '../security/keyring.ts';
 import type { BusRecord, ReceivedRecord } from './event-bus.ts';
@@ -6,7 +6,7 @@ import type { BusRecord, ReceivedRecord } from './event-bus.ts';
 /** The keys with which our processes sign records. A valid signature proves that one of them published the record. */
 export interface EventSignatures {
   /** The keys by id. The first key signs, and every key verifies. */
-  readonly keys: ReadonlyMap<string, Buffer>;
+  readonly keys: ReadonlyMap<string, KeyObject>;
 }
 
 /** The result of a check: `valid`, or the reason to skip the record. */
@@ -82,7 +82,7 @@ interface Signed {
  * Returns the HMAC of a record. A JSON text contains no raw line break, so two different inputs never have the same
  * bytes.
  */
-function macOf(key: Buffer, { topic, record, signedAt }: Signed): Buffer {
+function macOf(key: KeyObject, { topic, record, signedAt }: Signed): Buffer {
   const header = JSON.stringify([PURPOSE, signedAt, topic, record.key]);
   return createHmac('sha256', key).update(`${header}\n`).update(record.value).digest();
 }

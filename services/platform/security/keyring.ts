@@ -1,4 +1,10 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import { z } from 'zod';
 
 /** Encrypts secrets that are stored. The first key encrypts, and every key decrypts. */
@@ -31,8 +37,8 @@ export function parseKeyring(text: string): Keyring {
  *
  * @throws Error when the text is malformed. The message does not contain the text.
  */
-export function parseKeys(text: string): ReadonlyMap<string, Buffer> {
-  const keys = new Map<string, Buffer>();
+export function parseKeys(text: string): ReadonlyMap<string, KeyObject> {
+  const keys = new Map<string, KeyObject>();
   for (const entry of text.split(',')) {
     const [, id, encoded] = ENTRY.exec(entry.trim()) ?? [];
     if (id === undefined || encoded === undefined || keys.has(id)) {
@@ -40,7 +46,7 @@ export function parseKeys(text: string): ReadonlyMap<string, Buffer> {
         'a keyring is id:base64 of 32 bytes, several separated by commas, ids unique',
       );
     }
-    keys.set(id, Buffer.from(encoded, 'base64'));
+    keys.set(id, createSecretKey(encoded, 'base64'));
   }
   return keys;
 }
@@ -67,8 +73,8 @@ export function newKeyringText(id = 'k1'): string {
   return `${id}:${randomBytes(KEY_BYTES).toString('base64')}`;
 }
 
-function createKeyring(keys: ReadonlyMap<string, Buffer>): Keyring {
-  const keyOf = (id: string): Buffer => {
+function createKeyring(keys: ReadonlyMap<string, KeyObject>): Keyring {
+  const keyOf = (id: string): KeyObject => {
     const key = keys.get(id);
     if (!key) throw new Error(`the keyring has no key "${id}"`);
     return key;
