@@ -56,6 +56,11 @@ export interface AuditFilter {
 const ENTRY_COLUMNS = raw(`id, at, actor_kind as "actorKind", actor_id as "actorId",
   actor_name as "actorName", source, request_id as "requestId", action, subject, detail`);
 
+/** The same of a call that has no entry yet. */
+const OPEN_CALL_COLUMNS =
+  raw(`0::bigint as id, at, actor_kind as "actorKind", actor_id as "actorId",
+  actor_name as "actorName", source, request_id as "requestId", action, subject, detail`);
+
 /**
  * Lists a shop's audit log, newest first.
  *
@@ -214,15 +219,17 @@ export async function assistantCalls(
 ): Promise<ReadonlyMap<bigint, LoggedEntry>> {
   const changes = entries.filter(({ requestId, detail }) => requestId !== null && !detail.call);
   if (changes.length === 0) return new Map();
+  const isItsCall = sql`shop_id = change.shop_id and subject = change.subject
+             and at between change.at - interval '1 minute' and change.at + interval '1 minute'
+             and request_id = change.request_id and starts_with(action, 'mcp.')`;
   const { rows } = await db.query<LoggedEntry & { readonly changeId: bigint }>(
     unnamed(sql`
       select change.id as "changeId", call.*
         from audit_log change
         join lateral (
-          select ${ENTRY_COLUMNS} from audit_log
-           where shop_id = change.shop_id and subject = change.subject
-             and at between change.at - interval '1 minute' and change.at + interval '1 minute'
-             and request_id = change.request_id and starts_with(action, 'mcp.')
+          select ${ENTRY_COLUMNS} from audit_log where ${isItsCall}
+          union all
+          select ${OPEN_CALL_COLUMNS} from open_calls where ${isItsCall}
            limit 1) call on true
        where change.shop_id = ${shopId} and change.id = any(${changes.map(({ id }) => id)}::bigint[])`),
   );

@@ -172,10 +172,13 @@ describe('audit writer', () => {
 
     test('waits in memory during an outage, in its order, without the invalid ones', async () => {
       const { writer, state } = writerUnderTest();
-      const calls = await opened(callOf('rest-1'), callOf('rest-2'));
+      const [first, bad, last] = ['rest-1', 'rest-bad', 'rest-2'].map((subject) => callOf(subject));
+      if (!first || !bad || !last) throw new Error('three calls were made');
+      await opened(first, bad, last);
       state.unavailableAfter = 2;
-      for (const call of [calls[0], callOf('rest-bad', { shopId: 987_654_321n }), calls[1]])
-        if (call) writer.end(call);
+      writer.end(first);
+      writer.end({ ...bad, entry: { ...bad.entry, action: 'x'.repeat(101) } });
+      writer.end(last);
       await until(() => state.statements >= 3);
       state.unavailableAfter = Number.POSITIVE_INFINITY;
       await until(async () => (await logged('rest-')).length === 2);
@@ -228,13 +231,18 @@ describe('audit writer', () => {
   });
 
   describe('beyond its day, a shop', () => {
-    test('has one entry for equal calls, and no write is rejected', async () => {
+    test('has one entry for equal REST calls, and no write is rejected', async () => {
       const [shopId, other] = [await gateway.newShop(), await gateway.newShop()];
       const { writer } = writerUnderTest({ dayBytes: 2_000 });
-      const writes = async (name: string, count: number, of: bigint, phase = 'done') => {
+      const writes = async (
+        name: string,
+        count: number,
+        of: bigint,
+        more: Partial<AuditEntry> = {},
+      ) => {
         const calls = numbered(name, count).map(({ call, entry }) => ({
           call,
-          entry: { ...entry, shopId: of, detail: { call, phase } },
+          entry: { ...entry, shopId: of, detail: { call, phase: 'done' }, ...more },
         }));
         await Promise.all(calls.map((call) => writer.open(call)));
         for (const call of calls) writer.end(call);
@@ -242,7 +250,8 @@ describe('audit writer', () => {
       await writes('fold-apart-', 2, shopId);
       await until(async () => (await logged('fold-apart-')).length === 2);
       await writes('fold-equal-', 412, shopId);
-      await writes('fold-refused-', 1, shopId, 'refused');
+      await writes('fold-refused-', 1, shopId, { detail: { phase: 'refused' } });
+      await writes('fold-mcp-', 1, shopId, { action: 'mcp.tested' });
       await writes('fold-other-', 2, other);
       await writer.stop();
       expect(await logged('fold-equal-')).toEqual([]);
@@ -251,16 +260,21 @@ describe('audit writer', () => {
       await closeOpenCalls(gateway.database.pool, 1_000);
       expect(await stillOpen('fold-')).toEqual([]);
       const entries = await listAudit(gateway.database.pool, { shopId, limit: 100 });
-      const shown = entries.map((entry) => [
-        entry.subject,
-        entry.detail.phase,
-        ...alikeText(entry),
-      ]);
-      expect(shown).toHaveLength(4);
+      const shown = entries.map((entry) => {
+        const { phase, changes } = entry.detail;
+        return [entry.subject, phase, changes, ...alikeText(entry)];
+      });
+      expect(shown).toHaveLength(5);
       expect(shown).toEqual(
         expect.arrayContaining([
-          ['', 'done', '412 alike'],
-          ['fold-refused-0000', 'refused'],
+          [
+            '',
+            'done',
+            [{ field: 'objects', to: expect.stringMatching(/^fold-equal-0000 fold-equal-0001 /) }],
+            '412 alike',
+          ],
+          ['fold-mcp-0000', 'done', undefined],
+          ['fold-refused-0000', 'refused', undefined],
         ]),
       );
     });

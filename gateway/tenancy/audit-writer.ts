@@ -128,8 +128,8 @@ function createOutcomes(db: Queryable, counter: CallCounter, dayBytes: number) {
   return {
     add(call: OpenCall): void {
       buffered.push(call);
-      counter.lost(buffered.splice(MAX_BUFFERED));
-      startLater();
+      counter.lost(buffered.splice(isClosed ? 0 : MAX_BUFFERED));
+      if (!isClosed) startLater();
     },
     /** Tries to write each outcome once. */
     async writeAll(): Promise<void> {

@@ -30,9 +30,15 @@ export async function auditedCall<T>(
   const call = randomUUID();
   const about = { ...entry, detail: { call, ...entry.detail } };
   await audit.open({ call, entry: about });
-  const [outcome] = await Promise.allSettled([work()]);
-  const { phase, subject = entry.subject, detail } = endOf(outcome);
-  audit.end({ call, entry: { ...about, subject, detail: { ...about.detail, phase, ...detail } } });
+  const [outcome] = await Promise.allSettled([(async () => work())()]);
+  let end: CallEnd = { phase: 'unknown' };
+  try {
+    end = endOf(outcome);
+  } finally {
+    const { phase, subject = entry.subject } = end;
+    const detail = { ...about.detail, phase, ...end.detail };
+    audit.end({ call, entry: { ...about, subject, detail } });
+  }
   if (outcome.status === 'rejected') throw outcome.reason;
   return outcome.value;
 }

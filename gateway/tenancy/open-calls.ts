@@ -29,8 +29,9 @@ export async function openCalls(db: Queryable, calls: readonly OpenCall[]): Prom
 }
 
 /**
- * How much the calls of a shop may add to its log on a day (UTC) as entries of their own. Equal calls beyond that become
- * one entry for ten minutes. Bytes.
+ * How much the calls of a shop may add to its log on a day (UTC) as entries of their own. Beyond that, calls of the REST
+ * API that differ only in time and object become one entry for ten minutes. What people and assistants do always has
+ * entries of its own. Bytes.
  */
 export const DAY_BYTES_MAX = 64 * 1024 * 1024;
 /** About what an entry takes beside its detail and its subject, with its share of the indexes. Bytes. */
@@ -38,7 +39,8 @@ const ENTRY_BYTES = 500;
 
 /**
  * Moves calls with their outcomes to the audit log, with one statement. Safe to run twice: a call that is not open any
- * more is left out. A shop beyond `dayBytes` gets its entries later, from {@link closeOpenCalls}.
+ * more is left out, because its entry was written: by the first run, or as `unknown` during an outage of ten minutes. A
+ * shop beyond `dayBytes` gets its entries later, from {@link closeOpenCalls}.
  */
 export async function endCalls(
   db: Queryable,
@@ -55,16 +57,19 @@ export async function endCalls(
             insert into audit_days (shop_id, day, bytes)
             select shop_id, (now() at time zone 'utc')::date,
                    sum(octet_length(detail) + octet_length(subject) + ${ENTRY_BYTES}::integer)
-              from ended group by shop_id order by shop_id
+              from ended e where exists (select from open_calls o where o.call = e.call)
+             group by shop_id order by shop_id
             on conflict (shop_id, day) do update set bytes = audit_days.bytes + excluded.bytes
             returning shop_id, bytes),
+          decided as (
+            select call, subject, detail,
+                   u.bytes > ${dayBytes}::bigint and starts_with(action, 'rest.') as is_folded
+              from ended e join used u on u.shop_id = e.shop_id),
           kept as (
-            update open_calls o set ended = true, subject = e.subject, detail = e.detail::jsonb
-              from ended e join used u on u.shop_id = e.shop_id
-             where o.call = e.call and u.bytes > ${dayBytes}::bigint),
+            update open_calls o set ended = true, subject = d.subject, detail = d.detail::jsonb
+              from decided d where o.call = d.call and d.is_folded),
           closed as (
-            delete from open_calls o using ended e join used u on u.shop_id = e.shop_id
-             where o.call = e.call and u.bytes <= ${dayBytes}::bigint
+            delete from open_calls o using decided d where o.call = d.call and not d.is_folded
             returning o.call, o.at)
      insert into audit_log (shop_id, at, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail)
      select shop_id, at, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail::jsonb
@@ -96,7 +101,9 @@ export async function closeOpenCalls(db: Queryable, most: number): Promise<numbe
               action,
               case when count(distinct subject) = 1 then min(subject) else '' end,
               case when count(*) = 1 then (array_agg(detail))[1] || jsonb_build_object('phase', phase)
-                   else jsonb_build_object('call', min(call::text), 'phase', phase, 'alike', count(*)) end
+                   else jsonb_build_object('call', min(call::text), 'phase', phase, 'alike', count(*),
+                          'changes', jsonb_build_array(jsonb_build_object('field', 'objects',
+                            'to', left(string_agg(distinct subject, ' '), 300)))) end
          from closed
         group by shop_id, actor_kind, actor_id, action, phase, case when ended then null else call end
         order by min(at))
