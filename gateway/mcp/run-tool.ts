@@ -159,7 +159,7 @@ function audited(
   };
   const { noteChanges, detail } = changeNotes();
   return auditedCall(
-    audit,
+    { open: audit.open, end: audit.endNow },
     entry,
     () => prepared.run({ ...context, noteChanges }),
     (outcome) =>

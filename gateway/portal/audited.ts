@@ -22,18 +22,23 @@ export async function audited<T>(
     subject: subjectOf(request),
     detail: { role: session.role, session: session.id },
   };
-  const { result } = await auditedCall(audit, entry, work, (outcome) => {
-    const detail = changes.detail();
-    if (outcome.status === 'rejected') {
-      return { phase: toConnectError(outcome.reason, '').cause ? 'unknown' : 'refused', detail };
-    }
-    const { message } = outcome.value;
-    return {
-      phase: message && isRefused(message) ? 'refused' : 'done',
-      ...(message && entry.subject === '' && { subject: createdId(message) }),
-      detail,
-    };
-  });
+  const { result } = await auditedCall(
+    { open: audit.open, end: audit.endNow },
+    entry,
+    work,
+    (outcome) => {
+      const detail = changes.detail();
+      if (outcome.status === 'rejected') {
+        return { phase: toConnectError(outcome.reason, '').cause ? 'unknown' : 'refused', detail };
+      }
+      const { message } = outcome.value;
+      return {
+        phase: message && isRefused(message) ? 'refused' : 'done',
+        ...(message && entry.subject === '' && { subject: createdId(message) }),
+        detail,
+      };
+    },
+  );
   return result;
 }
 

@@ -164,6 +164,19 @@ describe('audit writer', () => {
       expect(rows).toHaveLength(1);
     });
 
+    test('is there after endNow, also beside a statement that runs; an outage delays it by a second', async () => {
+      const { writer, state } = writerUnderTest();
+      const calls = await opened(...numbered('now-', 3));
+      await Promise.all(calls.map((call) => writer.endNow(call)));
+      expect((await logged('now-')).sort()).toEqual(subjectsOf(calls));
+      state.isUnavailable = true;
+      const [late = callOf('')] = await opened(callOf('now-late'));
+      await writer.endNow(late);
+      expect(await stillOpen('now-late')).toEqual(['now-late']);
+      state.isUnavailable = false;
+      await until(async () => (await logged('now-late')).length === 1);
+    });
+
     test('that was written, with a lost answer, is not written again', async () => {
       const calls = await opened(...numbered('twice-', 2));
       for (const _ of [1, 2]) await endCalls(gateway.database.pool, calls, DAY_BYTES_MAX);

@@ -15,6 +15,11 @@ export interface AuditWriter {
    * lost, the log gets the call as `unknown` later, because it is still open.
    */
   end(call: OpenCall): void;
+  /**
+   * Does the same before it resolves, so that people and assistants find the entry right after their response. Resolves
+   * after a second at the latest, even if the entry was not written yet. Never rejects.
+   */
+  endNow(call: OpenCall): Promise<void>;
   /** Writes the outcomes in memory, for at most 5 s, and stops. Logs and counts those that are left as lost. */
   stop(): Promise<void>;
 }
@@ -42,6 +47,10 @@ export function createAuditWriter(db: Queryable, o: AuditWriterOptions): AuditWr
   return {
     open,
     end: (call) => outcomes.add(call),
+    async endNow(call) {
+      outcomes.add(call);
+      await within(BUFFER_MS, outcomes.writeNext());
+    },
     async stop() {
       await within(o.stopMs ?? STOP_MS, outcomes.writeAll());
       counter.lost(outcomes.close());
@@ -130,6 +139,11 @@ function createOutcomes(db: Queryable, counter: CallCounter, dayBytes: number) {
       buffered.push(call);
       counter.lost(buffered.splice(isClosed ? 0 : MAX_BUFFERED));
       if (!isClosed) startLater();
+    },
+    /** Tries to write what is in memory, after the statement that is running. */
+    async writeNext(): Promise<void> {
+      await running;
+      if (!isClosed) await start();
     },
     /** Tries to write each outcome once. */
     async writeAll(): Promise<void> {

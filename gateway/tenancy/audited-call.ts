@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { AuditDetail, AuditEntry } from './audit.ts';
 import type { AuditWriter } from './audit-writer.ts';
+import type { OpenCall } from './open-calls.ts';
 
 /** How a call ended, for its entry. */
 export interface CallEnd {
@@ -16,13 +17,13 @@ export interface CallEnd {
  *
  * Before the work the call is committed as open. So every change is in the log, even if the process dies: an open call
  * without an outcome becomes an entry with the phase `unknown`. While open calls cannot be written, nothing is changed.
- * The outcome is written within a second, and the response does not wait for it.
  *
+ * @param audit `end` of the writer, or `endNow`.
  * @param entry the call before its work.
  * @throws when the call cannot be recorded, or what `work` throws.
  */
 export async function auditedCall<T>(
-  audit: AuditWriter,
+  audit: { open: AuditWriter['open']; end(call: OpenCall): void | Promise<void> },
   entry: AuditEntry,
   work: () => Promise<T>,
   endOf: (outcome: PromiseSettledResult<T>) => CallEnd,
@@ -37,7 +38,7 @@ export async function auditedCall<T>(
   } finally {
     const { phase, subject = entry.subject } = end;
     const detail = { ...about.detail, phase, ...end.detail };
-    audit.end({ call, entry: { ...about, subject, detail } });
+    await audit.end({ call, entry: { ...about, subject, detail } });
   }
   if (outcome.status === 'rejected') throw outcome.reason;
   return outcome.value;
