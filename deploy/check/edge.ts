@@ -28,41 +28,52 @@ interface Answer {
 }
 
 /**
- * Checks an edge.
+ * Attacks an edge, and says after each attack what it found.
  *
  * @param base its public address, such as `https://returns.example.com`.
  * @param from the local address to attack from.
+ * @throws Error when nothing answers at the address, so that nothing can be said of the rest.
  */
-export async function checkEdge(base: string, from?: string): Promise<readonly Finding[]> {
+export async function* checkEdge(base: string, from?: string): AsyncGenerator<Finding> {
   const edge = edgeAt(base, from);
-  const findings: Finding[] = [];
-  const add = (name: string, isMet: boolean, advice: string) =>
-    findings.push({ name, isMet, advice });
+  const finding = async (name: string, isMet: boolean, advice: string): Promise<Finding> => {
+    const { status } = await edge.call('GET /livez HTTP/1.1');
+    if (status === 0) throw new Error(`${base} does not answer: not tried: ${name}`);
+    return { name, isMet, advice };
+  };
 
   const path = await edge.call('GET /api/2026-10/%2e%2e/a%2Fb#c HTTP/1.1');
-  add(
+  yield finding(
     'paths arrive as they were sent',
     path.status === 404 && isContract(path),
     'Pass encoded paths and `#` unchanged: the API answers them with 404 and JSON.',
   );
   const large = await edge.call('GET /livez HTTP/1.1', [`X-Large: ${'x'.repeat(15_000)}`]);
-  add('heads of 16 KiB arrive', large.status === 200, 'Allow request heads of at least 16 KiB.');
+  yield finding(
+    'heads of 16 KiB arrive',
+    large.status === 200,
+    'Allow request heads of at least 16 KiB.',
+  );
   const many = Array.from({ length: 500 }, (_, n) => `X-Many-${n}: 1`);
   const { status } = await edge.call('GET /livez HTTP/1.1', many);
-  add('500 headers are refused', status >= 400, 'Allow at most 128 headers in a request.');
-  add(
+  yield finding(
+    '500 headers are refused',
+    status >= 400,
+    'Allow at most 128 headers in a request.',
+  );
+  yield finding(
     'half-sent heads end',
     await edge.ends('GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: '),
     'End a connection whose head does not arrive within 10 s.',
   );
-  add(
+  yield finding(
     'half-sent bodies end',
     await edge.ends(
       'POST /partners/oauth/token HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\na',
     ),
     'End a connection whose small body does not arrive within 10 s.',
   );
-  add(
+  yield finding(
     'connections of one address are bounded',
     (await edge.open(CONNECTIONS)) < CONNECTIONS,
     'Allow at most some hundred connections of one address (IPv6: of a /64).',
@@ -71,24 +82,24 @@ export async function checkEdge(base: string, from?: string): Promise<readonly F
     `X-Forwarded-For: 203.0.113.${n % 250}`,
     `X-Authorization: wrong-${n}`,
   ]);
-  add(
+  yield finding(
     'X-Forwarded-For cannot be forged',
     forged.some((answer) => answer.status === 429),
     'Replace the X-Forwarded-For of strangers by their address, and name the edge in TRUSTED_PROXIES.',
   );
   const flood = await edge.flood(REQUESTS, () => []);
   const refused = flood.find((answer) => answer.status === 429);
-  add(
+  yield finding(
     'requests without a credential are bounded',
     refused !== undefined,
     'Answer 429 to an address with more than 1,000 requests without a credential in 10 s.',
   );
-  add(
+  if (!refused) return;
+  yield finding(
     'refusals read like those of the API',
-    refused !== undefined && isContract(refused) && /^retry-after: \d+/im.test(refused.head),
+    isContract(refused) && /^retry-after: \d+/im.test(refused.head),
     'Answer with JSON ({"message", "errors"}), X-Request-Id and Retry-After.',
   );
-  return findings;
 }
 
 /** Whether an answer has the form of the API's errors. */

@@ -137,12 +137,21 @@ backend gateway
 `;
 
 describe('the check of an edge', () => {
-  const missing = async (url: string, from: string) =>
-    (await checkEdge(url, from)).filter(({ isMet }) => !isMet).map(({ name }) => name);
+  const missing = async (url: string, from: string): Promise<string[]> => {
+    const found: string[] = [];
+    for await (const { name, isMet } of checkEdge(url, from)) if (!isMet) found.push(name);
+    return found;
+  };
 
   test('finds nothing missing in ours', async () => {
     expect(await missing(edge.url, '127.0.0.5')).toEqual([]);
   }, 120_000);
+
+  test('of an address where nothing answers ends', async () => {
+    const gone = await startEdge({ gatewayPort: under.gateway.port });
+    await gone.stop();
+    await expect(missing(gone.url, '127.0.0.7')).rejects.toThrow('does not answer');
+  });
 
   test('names what a weak one lacks', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'edge-'));
