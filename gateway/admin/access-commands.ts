@@ -234,6 +234,7 @@ interface ListOptions {
 const DEFAULT_LIMIT = 100;
 /** Longer names and subjects are cut. Characters. */
 const SUBJECT_MAX = 500;
+const CHANGES_MAX = 1_000;
 
 /** `audit list`: the audit log of a shop. */
 export function auditCommands(run: Run, print: Print): Command {
@@ -267,7 +268,7 @@ export function auditCommands(run: Run, print: Print): Command {
 function lineOf(entry: LoggedEntry): string {
   const { at, actorKind, actorId, actorName, source, requestId, action, subject, detail } = entry;
   const name = actorName === '' ? '' : ` ${JSON.stringify(printable(actorName, NAME_MAX))}`;
-  const { phase } = detail;
+  const { phase, changes } = detail;
   return [
     at.toISOString(),
     `${actorKind} ${actorId}${name}`,
@@ -277,5 +278,6 @@ function lineOf(entry: LoggedEntry): string {
     printable(subject, SUBJECT_MAX) || '-',
     typeof phase === 'string' ? phase : '-',
     ...alikeText(entry),
+    ...(changes === undefined ? [] : [printable(JSON.stringify(changes), CHANGES_MAX)]),
   ].join('  ');
 }

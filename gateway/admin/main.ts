@@ -14,6 +14,12 @@ const program = adminProgram(
   (line) => process.stdout.write(`${line}\n`),
 );
 
+// `… | head` has read enough.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  process.exit(0);
+});
+
 try {
   await program.parseAsync();
 } catch (error) {

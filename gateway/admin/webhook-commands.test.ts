@@ -1,5 +1,11 @@
+import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import {
+  type Subscription,
+  SubscriptionHealthSchema,
+  SubscriptionStatus,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
 import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
@@ -56,10 +62,24 @@ test('a receiver that fails is found, and gets what waits when it works again', 
   });
   expect(failing).toEqual([
     expect.stringContaining(`${id}  active  return.closed → return  ${receiver.url}  1 wait`),
-    expect.stringMatching(/^ {2}1 failures since 20\S+; last: 500, /),
+    expect.stringMatching(/^ {2}1 failure since 20\S+; last at 20\S+: answered 500/),
     expect.stringMatching(/^ {2}becomes inactive at 20/),
   ]);
   expect(await admin('list')).toEqual([failing[0]]);
+  const changed = (one: Partial<Subscription>) =>
+    commandsOf(shopId, async (call) => {
+      const { subscriptions, ...rest } = await webhooks.client.listSubscriptions(call);
+      return { ...rest, subscriptions: subscriptions.map((of) => ({ ...of, ...one })) };
+    });
+  const since = timestampFromDate(new Date('2100-01-01'));
+  const health = create(SubscriptionHealthSchema, { pausedSince: since });
+  expect((await changed({ health })('list'))[0]).toContain(
+    'active (paused since 2100-01-01T00:00:00.000Z: one delivery is tried at a time)',
+  );
+  const inactive = { status: SubscriptionStatus.INACTIVE, failures: 0 };
+  expect((await changed(inactive)('failing'))[0]).toContain(
+    `${id}  inactive (set by a person, key or app)`,
+  );
   const limited = commandsOf(shopId, async (call) => {
     const { subscriptions, ...rest } = await webhooks.client.listSubscriptions(call);
     const [one] = subscriptions;

@@ -6,7 +6,9 @@ import {
   type Delivery,
   DeliveryState,
   DeliveryStateSchema,
+  type LastFailure,
   type Subscription,
+  SubscriptionStatus,
   SubscriptionStatusSchema,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { enumText } from '../../services/platform/values/enum-text.ts';
@@ -33,7 +35,8 @@ export function webhookCommands(run: Run, print: Print): Command {
   );
   const subscriptionsOf = async ({ pool, services, by }: AdminContext, shop: bigint) => {
     await requireShop(pool, shop);
-    const call = { shopId: shop, actor: by.actor, includeBacklog: true };
+    const include = { includeBacklog: true, includeHealth: true };
+    const call = { shopId: shop, actor: by.actor, ...include };
     return (await services.webhooks.listSubscriptions(call)).subscriptions;
   };
   webhooks
@@ -51,21 +54,22 @@ export function webhookCommands(run: Run, print: Print): Command {
     );
   webhooks
     .command('failing')
-    .description('list the webhooks that fail or became inactive, each with its last failure')
+    .description('list the webhooks that fail or are inactive, each with its last failure')
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action(({ shop }: ShopOption) =>
       run(async (context) => {
         const all = await subscriptionsOf(context, shop);
-        const failing = all.filter((one) => one.failures > 0 || one.inactiveReason !== '');
+        const failing = all.filter(
+          ({ failures, status }) => failures > 0 || status !== SubscriptionStatus.ACTIVE,
+        );
         if (failing.length === 0) print(`no webhook of shop ${shop} fails`);
         for (const one of failing) {
           const call = { shopId: shop, actor: context.by.actor, subscriptionId: one.id };
           const found = await unlessDeleted(context.services.webhooks.getSubscription(call));
           if (!found) continue;
           print(lineOf(one));
-          const { lastFailure: last } = sent(found.subscription, 'subscription');
-          const since = `${one.failures} failures since ${timeOf(one.failingSince)}`;
-          if (last) print(`  ${since}; last: ${last.status || 'no response'}, ${last.error}`);
+          const failure = failureText(one, sent(found.subscription, 'subscription').lastFailure);
+          if (failure) print(failure);
           if (one.disablesAt) print(`  becomes inactive at ${timeOf(one.disablesAt)}`);
         }
       }),
@@ -100,6 +104,8 @@ export function webhookCommands(run: Run, print: Print): Command {
         await requireShop(pool, shop);
         const call = { shopId: shop, actor: by.actor, subscriptionId: webhook };
         const key = { idempotencyKey: randomUUID() };
+        // A webhook of another shop gets no entry.
+        await services.webhooks.getSubscription(call);
         const entry = { action: 'webhook.retried', subject: `${webhook}` };
         await recordAudit(pool, { shopId: shop, by, ...entry });
         const { count, more } = await services.webhooks.retryDeliveries({ ...call, ...key });
@@ -121,6 +127,11 @@ async function unlessDeleted<T>(response: Promise<T>): Promise<T | undefined> {
   }
 }
 
+function failureText({ failures, failingSince }: Subscription, last: LastFailure | undefined) {
+  const count = `${failures} ${failures === 1 ? 'failure' : 'failures'} since ${timeOf(failingSince)}`;
+  return last && `  ${count}; last at ${timeOf(last.startedAt)}: ${last.error}`;
+}
+
 function lineOf(one: Subscription): string {
   const { count = 0, more = false, oldestAt, delayedUntil } = one.backlog ?? {};
   const isDelayed = delayedUntil !== undefined && timestampDate(delayedUntil) > new Date();
@@ -129,16 +140,23 @@ function lineOf(one: Subscription): string {
     count === 0
       ? 'nothing waits'
       : `${count}${more ? '+' : ''} wait, oldest event ${timeOf(oldestAt)}${delay}`;
-  const reason = one.inactiveReason === '' ? '' : ` (${one.inactiveReason})`;
-  const state = `${STATUS.toText(one.status)}${reason}`;
+  const paused = one.health?.pausedSince;
+  const reason =
+    one.status === SubscriptionStatus.ACTIVE
+      ? paused && `paused since ${timeOf(paused)}: one delivery is tried at a time`
+      : one.inactiveReason || 'set by a person, key or app';
+  const state = `${STATUS.toText(one.status)}${reason ? ` (${reason})` : ''}`;
   return [one.id, state, `${one.trigger} → ${one.topic}`, one.url, backlog].join('  ');
 }
 
 function deliveryLine({ id, state, trigger, eventId, nextAttemptAt, attempts }: Delivery): string {
   const last = attempts.at(-1);
+  const isDue = nextAttemptAt !== undefined && timestampDate(nextAttemptAt) <= new Date();
   const next = nextAttemptAt ? `next attempt ${timeOf(nextAttemptAt)}` : 'no next attempt';
   const result = last ? `last: ${last.status || 'no response'} ${last.error}` : 'not tried yet';
-  return [id, STATE.toText(state), trigger, `event ${eventId}`, next, result].join('  ').trim();
+  return [id, STATE.toText(state), trigger, `event ${eventId}`, isDue ? 'due now' : next, result]
+    .join('  ')
+    .trim();
 }
 
 function timeOf(at: Timestamp | undefined): string {
