@@ -242,9 +242,9 @@ const PURGES: Readonly<Record<string, Purge>> = {
 };
 
 /**
- * Starts a loop that moves calls without an outcome to the audit log, and deletes old counters, audit entries older than 13 months, tool calls older than a day, expired
- * codes, tokens and keys of the sign-in, ended sessions of the portal, counts of version usage, and mails and invitations
- * that ended 30 days ago. Safe to run in several replicas.
+ * Starts a loop that moves calls without an outcome to the audit log. It deletes old counters, audit entries older than 13
+ * months, tool calls older than a day, expired codes, tokens and keys of the sign-in, ended sessions of the portal, counts
+ * of version usage, and mails and invitations that ended 30 days ago. Safe to run in several replicas.
  */
 export function startMaintenance(db: Queryable, logger: Logger): Worker {
   return startLoop({
