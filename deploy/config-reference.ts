@@ -28,7 +28,7 @@ const FIXED_LIMITS = [
   '- subscriptions, API keys, destinations, members of a shop: 100, 100, 1,000, 1,000',
   '- slots of an operation for one shop, while others call it: three quarters',
   '- requests of all keys and apps of a shop with the same limit: ten times this limit',
-  '- active subscriptions of a shop to one host name: 5 for a pair of topic and trigger',
+  '- active subscriptions of a shop to one registrable domain: 5 for a pair of topic and trigger',
 ] as const;
 
 /** A process and the variables that it reads. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AssessRequest } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { hostLimitReached } from '../../services/webhooks/subscriptions/subscription-limits.ts';
+import { domainLimitReached } from '../../services/webhooks/subscriptions/subscription-limits.ts';
 import { FAKE, NOW } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
@@ -82,7 +82,7 @@ describe('actions on dispositions', () => {
 describe('actions on webhooks', () => {
   beforeAll(async () => {
     const reject = (): never => {
-      throw hostLimitReached('hooks.example.com');
+      throw domainLimitReached('example.com');
     };
     Object.assign(bench.services.webhooks, {
       createSubscription: reject,
@@ -92,14 +92,14 @@ describe('actions on webhooks', () => {
 
   const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
   const limit = expect.stringContaining(
-    'at most 5 active webhook subscriptions to one host for one pair of topic and trigger',
+    'at most 5 active webhook subscriptions to one domain for one pair of topic and trigger',
   );
 
   test.each([
     ['POST', '/api/v1/webhooks'],
     ['PUT', '/api/v1/webhooks/41'],
   ] as const)(
-    '%s %s: one subscription too many for a host is 422 with the limit',
+    '%s %s: one subscription too many for a domain is 422 with the limit',
     async (method, path) => {
       const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
       expect(await restClient(bench)({ method, path, json, baseUrl })).toMatchObject({
@@ -109,7 +109,7 @@ describe('actions on webhooks', () => {
     },
   );
 
-  test('update_webhook rejects one subscription too many for a host, and the error has the limit', async () => {
+  test('update_webhook rejects one subscription too many for a domain, and the error has the limit', async () => {
     const { token } = await bench.member('owner');
     const args = { webhook_id: 41, status: 'active' };
     const result = await bench.call(token, 'update_webhook', args);

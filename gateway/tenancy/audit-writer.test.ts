@@ -15,6 +15,7 @@ import { type AuditEntry, recordAudit } from './audit.ts';
 import { alikeText, assistantCalls, listAudit } from './audit-list.ts';
 import { namesFor } from './audit-names.ts';
 import { type AuditWriter, createAuditWriter } from './audit-writer.ts';
+import { auditedCall } from './audited-call.ts';
 import { addressWithoutSecrets, changesOf } from './field-change.ts';
 import { addMember, removeMember } from './members.ts';
 import { closeOpenCalls, DAY_BYTES_MAX, endCalls, type OpenCall, openCalls } from './open-calls.ts';
@@ -114,6 +115,18 @@ describe('audit writer', () => {
       expect(state.statements).toBe(1);
       expect(await stillOpen('many-')).toEqual(subjectsOf(calls));
       expect(await logged('many-')).toEqual([]);
+    });
+
+    test('the work begins when its call is recorded', async () => {
+      const { writer } = writerUnderTest();
+      const { entry } = callOf('first');
+      const seen = auditedCall(
+        writer,
+        entry,
+        () => stillOpen('first'),
+        () => ({ phase: 'done' }),
+      );
+      expect(await seen).toEqual(['first']);
     });
 
     test('an invalid call fails alone', async () => {

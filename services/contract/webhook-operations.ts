@@ -45,7 +45,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Create webhook',
     description:
-      'Adds a subscription and returns its signing secret. A repeat with the same `Idempotency-Key` returns the same subscription and secret. A topic and a trigger that never deliver together are stored, too; `delivers` is then false, and `warnings` says so. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
+      'Adds a subscription and returns its signing secret. A repeat with the same `Idempotency-Key` returns the same subscription and secret. A topic and a trigger that never deliver together are stored, too; `delivers` is then false, and `warnings` says so. A shop has at most 100 subscriptions, and at most 5 active ones to one domain for one pair of topic and trigger.',
     errors: { 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {
@@ -71,7 +71,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     addition: false,
     summary: 'Update webhook',
     description:
-      'Changes a subscription. Waiting deliveries go to the new address. A new topic or trigger applies to later events. A shop has at most 5 active subscriptions to one host for one pair of topic and trigger.',
+      'Changes a subscription. Waiting deliveries go to the new address. A new topic or trigger applies to later events. A shop has at most 5 active subscriptions to one domain for one pair of topic and trigger.',
     errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {

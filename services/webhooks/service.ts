@@ -49,7 +49,7 @@ import {
   parseFields,
   subscriptionNotFound,
 } from './subscriptions/subscription.ts';
-import { limitedHostOf } from './subscriptions/subscription-limits.ts';
+import { limitedDomainOf } from './subscriptions/subscription-limits.ts';
 import {
   createSubscription,
   deleteSubscription,
@@ -93,7 +93,7 @@ export function webhooksRoutes(c: WebhooksContext) {
 type Methods = Partial<ServiceImpl<typeof WebhooksService>>;
 
 function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: WebhooksContext) {
-  const limitedHost = limitedHostOf(policy);
+  const limitedDomain = limitedDomainOf(policy);
   return {
     async createSubscription(request) {
       const { shopId } = request;
@@ -101,7 +101,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       const { subscription, secret, equal } = await createSubscription(pool, shopId, {
         fields: parseFields(request, policy),
         offsetMs: clock.offsetMs(),
-        limitedHost,
+        limitedDomain,
         use: keyUseOf('CreateSubscription', CreateSubscriptionRequestSchema, request),
         keyring,
       });
@@ -120,7 +120,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       if (target.id < 1n || target.id > MAX_ID) throw subscriptionNotFound(target.id);
       const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
       const expected = parseExpected(request.expected);
-      const change = { fields, expected, offsetMs: clock.offsetMs(), limitedHost, use };
+      const change = { fields, expected, offsetMs: clock.offsetMs(), limitedDomain, use };
       const payloadVersion = await servedPayloadVersion(pool, request.shopId, today());
       const { subscription, previous, equal } = await updateSubscription(pool, target, change);
       wake();

@@ -63,7 +63,7 @@ test('a webhooks service with the memory limit of its manifest delivers the larg
     await createSubscription(database.pool, shopId, {
       fields: subscriptionFields({ url: receiver.url }),
       offsetMs: 0,
-      limitedHost: () => undefined,
+      limitedDomain: () => undefined,
       keyring: parseKeyring(keyring),
     });
   }

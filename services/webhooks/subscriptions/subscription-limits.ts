@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import { Code } from '@connectrpc/connect';
 import ipaddr from 'ipaddr.js';
+import { getDomain } from 'tldts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import { onlyRow } from '../../platform/postgres/only-row.ts';
@@ -12,31 +13,34 @@ import type { ChosenValues, SubscriptionChange } from './subscription.ts';
 const MAX_SUBSCRIPTIONS = 100;
 
 /**
- * Maximum number of active subscriptions of a shop to one host for one topic and trigger. A host need not agree to a
- * subscription. Without this limit it could get a hundred copies of one event.
+ * Maximum number of active subscriptions of a shop to one domain for one topic and trigger. The owner of a domain need
+ * not agree to a subscription. Without this limit their servers could get a hundred copies of one event.
  */
-export const MAX_ACTIVE_PER_HOST = 5;
+export const MAX_ACTIVE_PER_DOMAIN = 5;
 
-/** Returns the host of a URL, to which the limit applies; undefined for a URL without a limit. */
-export type LimitedHost = (url: string) => string | undefined;
+/** Returns the domain of a URL, to which the limit applies; undefined for a URL without a limit. */
+export type LimitedDomain = (url: string) => string | undefined;
 
 /** Creates the function. URLs that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
-export function limitedHostOf(policy: UrlPolicy): LimitedHost {
+export function limitedDomainOf(policy: UrlPolicy): LimitedDomain {
   return (url) => {
     const check = checkUrl(url, policy);
-    return check.ok && check.isAllowedOrigin ? undefined : canonicalHost(url);
+    return check.ok && check.isAllowedOrigin ? undefined : domainOf(url);
   };
 }
 
 /**
- * Returns the host of a URL in one spelling: lower case, punycode, without port and final dot, and IPv4-mapped IPv6
- * addresses as IPv4. Undefined for a text that is no URL.
+ * Returns the registrable domain of a URL, in lower case and punycode: one label below a suffix of the public suffix
+ * list. Its owner makes as many subdomains as they like, so a limit of host names limits nothing. Platforms whose
+ * customers get a subdomain each are suffixes in the list, too. For a URL without such a domain, returns its host:
+ * IPv4-mapped IPv6 addresses as IPv4. Undefined for a text that is no URL.
  */
-export function canonicalHost(url: string): string | undefined {
+export function domainOf(url: string): string | undefined {
   const host = URL.parse(url)?.hostname.replace(/\.$/, '');
   if (host === undefined) return undefined;
   const literal = host.replace(/^\[|\]$/g, '');
-  return isIP(literal) === 0 ? host : ipaddr.process(literal).toString();
+  if (isIP(literal) !== 0) return ipaddr.process(literal).toString();
+  return getDomain(host, { allowPrivateDomains: true }) ?? host;
 }
 
 /**
@@ -80,34 +84,34 @@ export interface Candidate {
 }
 
 /**
- * Rejects a sixth active subscription to a host. The caller must have called {@link lockQuota}.
+ * Rejects a sixth active subscription to a domain. The caller must have called {@link lockQuota}.
  *
  * @throws DomainError RESOURCE_EXHAUSTED with the limit.
  */
-export async function requireCapacityAtHost(
+export async function requireCapacityAtDomain(
   tx: Queryable,
   candidate: Candidate,
-  limitedHost: LimitedHost,
+  limitedDomain: LimitedDomain,
 ): Promise<void> {
-  const host = limitedHost(candidate.url);
-  if (host === undefined) return;
+  const domain = limitedDomain(candidate.url);
+  if (domain === undefined) return;
   const { rows } = await tx.query<{ url: string }>(
     `select e.url from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
       where s.shop_id = $1 and s.topic = $2 and s.trigger = $3 and s.id is distinct from $4
         and s.status = 'active' and s.deleted_at is null`,
     [candidate.shopId, candidate.topic, candidate.trigger, candidate.id ?? null],
   );
-  const atHost = rows.filter(({ url }) => limitedHost(url) === host);
-  if (atHost.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host);
+  const atDomain = rows.filter(({ url }) => limitedDomain(url) === domain);
+  if (atDomain.length >= MAX_ACTIVE_PER_DOMAIN) throw domainLimitReached(domain);
 }
 
-/** Calls {@link requireCapacityAtHost} when a change adds an active subscription to a host, topic or trigger. */
+/** Calls {@link requireCapacityAtDomain} when a change adds an active subscription to a domain, topic or trigger. */
 export async function requireCapacityFor(
   tx: Queryable,
   { shopId, id }: { shopId: bigint; id: bigint },
-  o: { before: ChosenValues; fields: SubscriptionChange; limitedHost: LimitedHost },
+  o: { before: ChosenValues; fields: SubscriptionChange; limitedDomain: LimitedDomain },
 ): Promise<void> {
-  const { before, fields, limitedHost } = o;
+  const { before, fields, limitedDomain } = o;
   const after = {
     topic: fields.topic ?? before.topic,
     trigger: fields.trigger ?? before.trigger,
@@ -118,15 +122,15 @@ export async function requireCapacityFor(
     before.status === 'active' &&
     after.topic === before.topic &&
     after.trigger === before.trigger &&
-    limitedHost(after.url) === limitedHost(before.url);
-  if (!isCounted) await requireCapacityAtHost(tx, { shopId, id, ...after }, limitedHost);
+    limitedDomain(after.url) === limitedDomain(before.url);
+  if (!isCounted) await requireCapacityAtDomain(tx, { shopId, id, ...after }, limitedDomain);
 }
 
-/** The error for a host at its limit. @param host host in its canonical form. */
-export function hostLimitReached(host: string): DomainError {
+/** The error for a domain at its limit. @param domain as {@link domainOf} returns it. */
+export function domainLimitReached(domain: string): DomainError {
   return new DomainError(
     Code.ResourceExhausted,
     ErrorReason.QUOTA_EXCEEDED,
-    `a shop may have at most ${MAX_ACTIVE_PER_HOST} active webhook subscriptions to one host for one pair of topic and trigger; ${host} has ${MAX_ACTIVE_PER_HOST} already`,
+    `a shop may have at most ${MAX_ACTIVE_PER_DOMAIN} active webhook subscriptions to one domain for one pair of topic and trigger; ${domain} has ${MAX_ACTIVE_PER_DOMAIN} already`,
   );
 }

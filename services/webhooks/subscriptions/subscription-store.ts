@@ -17,10 +17,10 @@ import {
   subscriptionNotFound,
 } from './subscription.ts';
 import {
-  type LimitedHost,
+  type LimitedDomain,
   lockQuota,
   requireCapacity,
-  requireCapacityAtHost,
+  requireCapacityAtDomain,
   requireCapacityFor,
 } from './subscription-limits.ts';
 
@@ -65,7 +65,7 @@ interface NewSubscription {
   readonly fields: SubscriptionFields;
   /** Offset of the retry clock. */
   readonly offsetMs: number;
-  readonly limitedHost: LimitedHost;
+  readonly limitedDomain: LimitedDomain;
   readonly keyring: Keyring;
   readonly use?: KeyUse | undefined;
 }
@@ -100,7 +100,7 @@ async function insertSubscription(
   await lockQuota(tx, shopId);
   await requireCapacity(tx, shopId);
   if (status === 'active') {
-    await requireCapacityAtHost(tx, { shopId, topic, trigger, url }, o.limitedHost);
+    await requireCapacityAtDomain(tx, { shopId, topic, trigger, url }, o.limitedDomain);
   }
   const endpointId = await endpointOf(tx, shopId, url);
   const result = await tx.query<{ id: bigint }>(
@@ -134,7 +134,7 @@ export function updateSubscription(
     /** What the values that change must be now; absent: anything. */
     readonly expected?: SubscriptionChange | undefined;
     readonly offsetMs: number;
-    readonly limitedHost: LimitedHost;
+    readonly limitedDomain: LimitedDomain;
     readonly use?: KeyUse | undefined;
   },
 ): Promise<Updated> {

@@ -6,7 +6,7 @@ import {
   runWebhooks,
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
-import { canonicalHost, MAX_ACTIVE_PER_HOST } from './subscription-limits.ts';
+import { domainOf, MAX_ACTIVE_PER_DOMAIN } from './subscription-limits.ts';
 
 let webhooks: WebhooksUnderTest;
 beforeAll(async () => {
@@ -255,7 +255,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
   async function fullShop(): Promise<{ shopId: bigint; ids: bigint[] }> {
     const shopId = newShop();
     const ids: bigint[] = [];
-    while (ids.length < MAX_ACTIVE_PER_HOST) {
+    while (ids.length < MAX_ACTIVE_PER_DOMAIN) {
       ids.push(await create(shopId, { url: `https://${HOST}/${ids.length}` }));
     }
     return { shopId, ids };
@@ -270,7 +270,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
     const { shopId } = await fullShop();
     const sixth = create(shopId);
     await expect(sixth).rejects.toThrow(
-      'at most 5 active webhook subscriptions to one host for one pair of topic and trigger; hooks.example.com has 5',
+      'at most 5 active webhook subscriptions to one domain for one pair of topic and trigger; example.com has 5',
     );
     expect(await refusal(sixth)).toMatchObject(refused);
     await create(newShop());
@@ -282,14 +282,16 @@ describe('active subscriptions to one host for one topic and trigger', () => {
     `https://${HOST}:8443/other`,
     `https://h%6foks.example.com/`,
     'https://ｈooks.example.com/',
-  ])('count %s as the same host', async (url) => {
+    `https://other.${HOST}/`,
+    'https://sub-30.example.com/',
+  ])('count %s as the same domain', async (url) => {
     const { shopId } = await fullShop();
     expect(await refusal(create(shopId, { url }))).toMatchObject(refused);
   });
 
-  test('do not limit other hosts, topics, triggers and inactive ones', async () => {
+  test('do not limit other domains, topics, triggers and inactive ones', async () => {
     const { shopId } = await fullShop();
-    await create(shopId, { url: `https://other.${HOST}/` });
+    await create(shopId, { url: 'https://hooks.example.org/' });
     await create(shopId, { topic: 'label' });
     await create(shopId, { trigger: 'return.created' });
     await create(shopId, { status: INACTIVE });
@@ -298,7 +300,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
   test('cannot be exceeded by an update of address, topic, trigger or status', async () => {
     const { shopId } = await fullShop();
     const attempts: [Change, Change][] = [
-      [{ url: 'https://other.example.com/' }, { url: wanted.url }],
+      [{ url: 'https://example.org/' }, { url: wanted.url }],
       [{ topic: 'label' }, { topic: wanted.topic }],
       [{ trigger: 'return.created' }, { trigger: wanted.trigger }],
       [{ status: INACTIVE }, { status: ACTIVE }],
@@ -334,13 +336,13 @@ describe('active subscriptions to one host for one topic and trigger', () => {
       ...sleeping.map((id) => update(shopId, id, { status: ACTIVE })),
     ]);
     const passed = results.filter(({ status }) => status === 'fulfilled');
-    expect(passed).toHaveLength(MAX_ACTIVE_PER_HOST);
-    expect(await countActive(shopId)).toBe(MAX_ACTIVE_PER_HOST);
+    expect(passed).toHaveLength(MAX_ACTIVE_PER_DOMAIN);
+    expect(await countActive(shopId)).toBe(MAX_ACTIVE_PER_DOMAIN);
   });
 
   test('have no limit at addresses that only a local stack may use', async () => {
     const shopId = newShop();
-    for (let nth = 0; nth <= MAX_ACTIVE_PER_HOST; nth += 1) {
+    for (let nth = 0; nth <= MAX_ACTIVE_PER_DOMAIN; nth += 1) {
       await create(shopId, { url: `http://127.0.0.1:9000/${nth}` });
     }
   });
@@ -352,7 +354,11 @@ test.each([
   ['https://[::ffff:8.8.8.8]/', '8.8.8.8'],
   ['https://0x8.8.8.8/', '8.8.8.8'],
   ['https://[2606:4700:0::1111]/', '2606:4700::1111'],
+  ['https://a.b.example.co.uk/', 'example.co.uk'],
+  ['https://one-customer.github.io/', 'one-customer.github.io'],
+  ['https://github.io/', 'github.io'],
+  ['https://under_score.example.com./', 'example.com'],
   ['not a url', undefined],
-])('the host of %s is %s', (url, host) => {
-  expect(canonicalHost(url)).toBe(host);
+])('the domain of %s is %s', (url, domain) => {
+  expect(domainOf(url)).toBe(domain);
 });

@@ -45,11 +45,11 @@ export async function createLog() {
     },
     subscribe: (shopId: bigint, wish?: SubscriptionInput) => newSubscription(pool, shopId, wish),
     async change(shopId: bigint, id: bigint, o: SubscriptionInput): Promise<void> {
-      const limitedHost = () => undefined;
+      const limitedDomain = () => undefined;
       await updateSubscription(
         pool,
         { shopId, id },
-        { fields: subscriptionFields(o), offsetMs: 0, limitedHost },
+        { fields: subscriptionFields(o), offsetMs: 0, limitedDomain },
       );
     },
     unsubscribe: (shopId: bigint, id: bigint) => deleteSubscription(pool, shopId, id),

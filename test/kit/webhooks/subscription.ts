@@ -30,7 +30,7 @@ export async function newSubscription(
   const { subscription } = await createSubscription(pool, shopId, {
     fields: subscriptionFields(input),
     offsetMs: 0,
-    limitedHost: () => undefined,
+    limitedDomain: () => undefined,
     keyring,
   });
   return subscription.id;
