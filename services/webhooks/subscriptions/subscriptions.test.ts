@@ -228,7 +228,7 @@ describe('a subscription with the address, topic and trigger of another one', ()
   });
 });
 
-describe('active subscriptions to one host for one topic and trigger', () => {
+describe('active subscriptions to one domain for one topic and trigger', () => {
   const HOST = 'hooks.example.com';
   const wanted = { topic: 'return', trigger: 'return.closed', url: `https://${HOST}/` };
   const refused = { code: Code.ResourceExhausted, reason: 'QUOTA_EXCEEDED' };
