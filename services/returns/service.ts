@@ -55,6 +55,7 @@ import { getEligibility } from './policy/get-eligibility.ts';
 import { previewPolicy } from './policy/preview.ts';
 import { listEffects, type SettleDeps, settleEffect } from './processing/effects.ts';
 import { processReturn } from './processing/process.ts';
+import type { JobPlaces } from './processing/worker.ts';
 import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
 import { searchReturns } from './queries/search.ts';
@@ -84,19 +85,14 @@ interface ReturnsDeps {
   readonly logger: Logger;
   readonly providers: Providers;
   readonly orders: OrderFinder;
-  /** Called when a job of processing was queued. */
-  readonly onQueued: () => void;
+  readonly places: JobPlaces;
 }
 
 /** The RPCs of returns. Each calls one use case. */
 export function returnsRoutes(deps: ReturnsDeps): Routes {
   const { pool, store, reader } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {
-    async processReturn(request) {
-      const answer = await processReturn(pool, request, deps.providers);
-      if (answer.result.case === 'queued') deps.onQueued();
-      return answer;
-    },
+    processReturn: (request) => processReturn(pool, request, deps.providers, deps.places),
     checkReturn: (request) => checkReturn(pool, request, deps.providers),
     openInstantRefund: async (request) => ({ credit: await openInstantRefund(pool, request) }),
     settleInstantRefund: async (request) => ({ credit: await settleInstantRefund(pool, request) }),

@@ -33,7 +33,7 @@ import { createInspectionStore } from './inspections/inspection-store.ts';
 import { automaticProcessing } from './policy/automatic.ts';
 import { type Job, RETRY_BACKOFF } from './processing/jobs.ts';
 import { runJob } from './processing/run.ts';
-import { measureBacklog, startProcessingWorker } from './processing/worker.ts';
+import { measureBacklog, NO_PLACES, startProcessingWorker } from './processing/worker.ts';
 import { startExpiry } from './retention/expiry.ts';
 import { startJobPurge, startPurge } from './retention/purge.ts';
 import { startRedactions } from './retention/redact.ts';
@@ -84,7 +84,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const { meter } = telemetry;
   const watch = createRequestWatch();
   const checkRuns = createCheckRuns({ pool: backgroundPool, logger });
-  let onQueued = (): void => {};
+  let places = NO_PLACES;
   let onQueuedRedaction = (): void => {};
   return {
     routes: (router: ConnectRouter) => {
@@ -95,7 +95,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         destinations,
         providers,
         orders,
-        onQueued: () => onQueued(),
+        places: { queueing: (shopId, queue) => places.queueing(shopId, queue) },
       })(router);
       commerceRoutes({
         ...requests,
@@ -112,7 +112,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       const runDeps = { ...background, destinations, providers, retryBackoff, watch };
       const run = (job: Job, signal: AbortSignal) => runJob(runDeps, job, signal);
       const processing = startProcessingWorker({ ...background, run });
-      onQueued = processing.wake;
+      places = processing;
       const redactions = startRedactions(background);
       onQueuedRedaction = redactions.wake;
       return [

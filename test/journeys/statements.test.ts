@@ -15,14 +15,7 @@ import { ownersOf } from '../../services/returns/store/line-owners.ts';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 import { countStatements, type Sent } from '../kit/postgres/counted-statements.ts';
 import { FINDING } from '../kit/services/dispositions-bench.ts';
-import {
-  claimOne,
-  newReturn,
-  newShop,
-  requestProcessing,
-  runDeps,
-  triggersOf,
-} from '../kit/services/processing.ts';
+import { leaseOne, newReturn, newShop, runDeps, triggersOf } from '../kit/services/processing.ts';
 import { inspectionsOf } from '../kit/services/return-stores.ts';
 import { actor } from '../kit/services/running-service.ts';
 
@@ -120,17 +113,17 @@ test('recording assessments of thirty returns needs no more round trips than of 
 });
 
 describe('processing a return', () => {
-  test('until it is closed needs at most 20 statements', async () => {
+  test('from the call to the close needs at most 19 statements in 11 round trips', async () => {
     const shopId = await newShop(returns.pool);
     const of = await newReturn(returns.pool, shopId);
     const pool = createPool(returns.url);
-    const { statements } = countStatements(pool);
+    const sent = countStatements(pool);
     const deps = runDeps(pool, createEmbeddedCommerce(pool));
-    expect(await requestProcessing(pool, of)).toMatchObject({ case: 'queued' });
-    await runJob(deps, await claimOne(pool), AbortSignal.any([]));
+    await runJob(deps, await leaseOne(pool, of), AbortSignal.any([]));
     await pool.end();
     expect(await triggersOf(returns.pool, of)).toEqual(['return.closed']);
-    expect(statements.length).toBeLessThanOrEqual(20);
-    expect(statements.length).toBeGreaterThan(10);
+    expect(sent.statements.length).toBeLessThanOrEqual(19);
+    expect(sent.statements.length).toBeGreaterThan(10);
+    expect(sent.roundTrips).toBeLessThanOrEqual(11);
   });
 });

@@ -191,6 +191,8 @@ interface JobWrite {
 }
 
 interface JobLease<J> {
+  /** SQL of the time at which a new lease expires. */
+  readonly expiry: Sql;
   /** SQL of the assignment that renews a lease. */
   readonly renewal: Sql;
   /** SQL condition: this process still owns the job. */
@@ -231,7 +233,8 @@ export function createJobLease<J extends { readonly token: bigint }>(t: JobTable
     ...Object.fromEntries(Object.entries(t.key).map(([one, of]) => [one, ['bigint', of] as const])),
     token: ['bigint', ({ token }) => token],
   });
-  const renewal = raw(`${t.dueAt} = clock_timestamp() + interval '${t.leaseMs} milliseconds'`);
+  const expiry = raw(`clock_timestamp() + interval '${t.leaseMs} milliseconds'`);
+  const renewal = sql`${raw(t.dueAt)} = ${expiry}`;
 
   const isOwned = (of: J): Sql =>
     Object.entries(t.key).reduce(
@@ -265,6 +268,7 @@ select token from input where not exists (
   };
 
   return {
+    expiry,
     renewal,
     isOwned,
     renew,

@@ -46,8 +46,9 @@ import {
 import type { Providers } from '../../commerce/providers.ts';
 import { newKeyringText, parseKeyring } from '../../platform/security/keyring.ts';
 import { loadSettings } from '../settings.ts';
+import { recordEffect } from './effect-store.ts';
 import { listEffects } from './effects.ts';
-import { performStep } from './perform.ts';
+import { makeEffect } from './perform.ts';
 import { prepare } from './prepare.ts';
 import type { RunDeps } from './run.ts';
 
@@ -268,7 +269,8 @@ describe('a shop that changes to external gift cards', () => {
       job,
     );
     for (const step of prepared.steps) {
-      await performStep({ pool: db.pool, watch, job, prepared, step });
+      const made = await makeEffect({ pool: db.pool, watch, job, prepared, step });
+      await recordEffect(db.pool, job, made);
     }
     await endLeases(db.pool);
     await goExternal();

@@ -189,6 +189,13 @@ export async function recordProblem(
   });
 }
 
+/** A step whose effect the provider has made. */
+export interface MadeStep {
+  readonly step: Step;
+  readonly effect: Effect;
+  readonly entry: NewTimelineEntry;
+}
+
 /**
  * Records that a step had its effect. Adds a timeline entry and renews the lease. Resets the count of failures, because
  * the provider has responded. One statement does all of this and checks the lease.
@@ -198,9 +205,8 @@ export async function recordProblem(
 export async function recordEffect(
   db: Queryable,
   job: Job,
-  o: { readonly step: Step; readonly effect: Effect; readonly entry: NewTimelineEntry },
+  { step, effect, entry }: MadeStep,
 ): Promise<void> {
-  const { step, effect, entry } = o;
   const isDone = sql`e.return_id in (select return_id from done)`;
   const { rowCount } = await db.query(
     named(

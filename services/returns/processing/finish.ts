@@ -26,6 +26,8 @@ import type { DetailEvent } from '../store/append-events.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import {
   intendCancellation,
+  type MadeStep,
+  recordEffect,
   recordNoEffect,
   requestedOf,
   showAndFinish,
@@ -47,11 +49,13 @@ interface Closing extends Pick<Prepared, 'units'> {
   readonly giftCardsAreExternal: boolean;
   /** The stock location of lines without a location of their own; 0 when unknown. */
   readonly location: bigint;
+  /** The last effect, which is not recorded yet; undefined when the run made none. */
+  readonly made: MadeStep | undefined;
 }
 
 /**
- * Closes a return whose effects are all made, and publishes its events, in one transaction. Its amounts are then those of
- * its paid units. The events are `return.closed`;
+ * Closes a return whose effects are all made, records the last of them, and publishes its events, in one transaction. Its
+ * amounts are then those of its paid units. The events are `return.closed`;
  * `restock.requested` when the shop restocks by event; `giftcard.requested` when an external provider issues gift
  * cards; and `label.request.cancelled` for an open label request.
  *
@@ -62,8 +66,9 @@ export async function closeReturn(store: ReturnStore, o: Closing): Promise<void>
   await store.change(job, async (tx, announced) => {
     if (announced.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     const current = await storePaidPart(tx, announced, o.units);
-    const [isEverythingKnown, giftCards, labels] = await together(tx, () =>
+    const [, isEverythingKnown, giftCards, labels] = await together(tx, () =>
       allInOrder([
+        o.made ? recordEffect(tx, job, o.made) : Promise.resolve(),
         showAndFinish(tx, job),
         giftCardEvents(tx, o, current),
         cancelOpenLabelRequest(tx, job),

@@ -94,6 +94,11 @@ const jobsWithinLimit = sql`
     window own as (partition by oldest.shop_id order by oldest.due_at, oldest.id)
   )`;
 
+/** SQL of the columns of {@link JobRow}, of a row of `processing_jobs` with the alias `job`. */
+const jobColumns = sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
+    job.source, job.actor, job.traceparent, job.tracestate, job.failures, job.takeovers,
+    job.state = 'cancelling' as "isCancellation"`;
+
 /** The leases of running jobs. A cancellation has the same state while it is queued and while it runs. */
 export const PROCESSING = createJobLease<Job>({
   table: 'processing_jobs',
@@ -109,9 +114,7 @@ export const PROCESSING = createJobLease<Job>({
        and due.${isOpen} and not ${raw(IS_LEASED)} and due.due_at <= now()
      order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
   onClaim: raw("state = case job.state when 'cancelling' then 'cancelling' else 'running' end"),
-  returning: sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
-    job.source, job.actor, job.traceparent, job.tracestate, job.failures, job.takeovers,
-    job.state = 'cancelling' as "isCancellation"`,
+  returning: jobColumns,
 });
 
 /**
@@ -239,34 +242,57 @@ export const RETRY_BACKOFF = createBackoff({
   jitter: addedJitter,
 });
 
-/** Prefix of the channel `processing_<schema>`, which is notified by the commit that queues a job. */
+/**
+ * Prefix of the channel `processing_<schema>`, which is notified by the commit that queues a job without a lease.
+ */
 export const JOBS_CHANNEL_PREFIX = 'processing_';
+
+/** The values of a new job. */
+export type NewJob = Pick<
+  Job,
+  'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'
+>;
 
 /**
  * Queues a job, marks its return as queued, and adds a timeline entry. The caller must hold the row lock of the return,
  * and must have checked that no job is queued.
+ *
+ * @param o.mayLease whether this process runs the job after the commit, unless the shop already runs its maximum number.
+ * @returns the job when this process has its lease; undefined when a worker must claim it.
  */
 export async function queueJob(
   tx: Queryable,
-  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'>,
+  job: NewJob,
   entry: NewTimelineEntry,
-): Promise<void> {
+  { mayLease = false } = {},
+): Promise<Job | undefined> {
   const shop = param(job.shopId);
   const returnId = param(job.returnId);
-  await tx.query(
+  const { rows } = await tx.query<JobRow & { readonly token: bigint | null }>(
     named(
       'processing-queue',
       sql`
-with queued as (
-  insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent, tracestate)
-  values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'},
-          ${JSON.stringify(job.details)}, ${job.source},
-          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()}, ${currentTracestate()})
+with lease as (
+  select nextval('processing_tokens') as token, ${PROCESSING.expiry} as expires_at
+   where ${mayLease}::boolean and ${raw(MAX_JOBS_OF_SHOP)} > (
+     select count(*) from processing_jobs where shop_id = ${shop} and ${raw(IS_LEASED)})
+), queued as (
+  insert into processing_jobs as job
+    (shop_id, return_id, state, details, source, actor, traceparent, tracestate, lease_token, due_at)
+  select ${shop}::bigint, ${returnId}::bigint,
+         case when ${job.isCancellation}::boolean then 'cancelling' when token is null then 'queued' else 'running' end,
+         ${JSON.stringify(job.details)}::json, ${job.source}, ${toBinary(ActorSchema, job.actor)}::bytea,
+         ${currentTraceparent()}, ${currentTracestate()}, lease.token, coalesce(lease.expires_at, now())
+    from (select) one left join lease on true
+  returning ${jobColumns}, job.lease_token as token
 ), marked as (
   update returns set processing = true, queued_at = coalesce(queued_at, now())
    where shop_id = ${shop} and id = ${returnId}
-)
-${insertTimeline(job, [entry])}, pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')`,
+), entry as (${insertTimeline(job, [entry])})
+select queued.*, case when token is null then pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')::text end
+  from queued`,
     ),
   );
+  const { token, ...row } = onlyRow({ rows });
+  return token === null ? undefined : jobOf({ ...row, token });
 }

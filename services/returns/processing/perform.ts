@@ -19,7 +19,9 @@ import { committing, inTransaction, together } from '../../platform/postgres/pos
 import { formatAmount, sameDecimal } from '../../platform/values/money.ts';
 import type { KnownOfOrder } from '../money/money-limit.ts';
 import { findObstacleThere, knownBeforePayment } from '../returnable.ts';
+import type { NewTimelineEntry } from '../store/timeline-store.ts';
 import {
+  type MadeStep,
   recordEffect,
   recordNoEffect,
   recordRequested,
@@ -44,29 +46,25 @@ export interface StepOfJob {
 }
 
 /**
- * Requests one effect of the provider, outside of any transaction, and records the result. When the result of an
- * earlier request is unknown, it first asks the provider whether that request had its effect. So when a worker crashes
- * between the effect and its record, another worker finds the effect, even at a provider that has forgotten the key.
+ * Requests one effect of the provider, outside of any transaction. When the result of an earlier request is unknown, it
+ * first asks the provider whether that request had its effect. So when a worker crashes between the effect and its
+ * record, another worker finds the effect, even at a provider that has forgotten the key.
  *
+ * @returns the effect, which the caller must record.
  * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; NotProcessable and
  *   ProviderChanged, after which nothing was requested; LeaseLost when another worker has taken over the job.
  */
-export async function performStep(o: PerformDeps): Promise<void> {
+export async function makeEffect(o: PerformDeps): Promise<MadeStep> {
   const { step } = o;
-  const result =
+  const effect =
     (await findEarlier(o, ({ isUnfinished }) => !isUnfinished)) ?? (await requestStep(o));
   const funding = fundingOf(o);
-  if (!isAsPlanned(step, result, funding)) throw new AmountMismatch(step, result, funding);
-  await recordResult(o, result);
+  if (!isAsPlanned(step, effect, funding)) throw new AmountMismatch(step, effect, funding);
+  return madeStep(o, effect);
 }
 
-/** Records that the step was made, with a timeline entry. @throws LeaseLost */
-function recordResult(o: PerformDeps, result: Effect): Promise<void> {
-  return recordEffect(o.pool, o.job, {
-    step: o.step,
-    effect: result,
-    entry: timelineOf(o, result),
-  });
+function madeStep(o: PerformDeps, effect: Effect): MadeStep {
+  return { step: o.step, effect, entry: timelineOf(o, effect) };
 }
 
 export type PerformDeps = StepOfJob & {
@@ -83,7 +81,7 @@ export type PerformDeps = StepOfJob & {
 export async function findMadeOrder(o: PerformDeps): Promise<MadeOrder | undefined> {
   const found = await findEarlier(o);
   if (found) {
-    await recordResult(o, found);
+    await recordEffect(o.pool, o.job, madeStep(o, found));
     return { id: BigInt(found.id), name: found.name };
   }
   await inTransaction(o.pool, async (tx) => {
@@ -245,7 +243,7 @@ function itemsOf(details: Return): ExchangeItem[] {
   }));
 }
 
-function timelineOf(o: PerformDeps, result: Effect) {
+function timelineOf(o: PerformDeps, result: Effect): NewTimelineEntry {
   const { job, step } = o;
   const funding = step.kind === 'exchange_order' ? fundingOf(o) : undefined;
   return {

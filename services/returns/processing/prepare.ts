@@ -78,12 +78,13 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
   const commerceOf = () => providers.of(deps.pool, { ...job, isCheck: true });
   const known = await knownBeforePayment(deps.pool, job, commerceOf);
   return inTransaction(deps.pool, async (tx) => {
-    const [locked, announced, instantRefunds, settings] = await together(tx, () =>
+    const [locked, announced, instantRefunds, settings, commerce] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         store.load(tx, job.shopId, job.returnId),
         instantRefundsOf(tx, job),
         loadSettings(tx, job.shopId),
+        providers.of(tx, job),
       ]),
     );
     if (announced?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
@@ -96,7 +97,6 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
       ? requirePaidPart(announced, units, await feeRuleOf(tx, announced))
       : announced;
     const isPayable = await requirePayable(tx, details, { known, locked });
-    const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider has issued a card, or may have, a card of an external provider would be a second card.
     const giftCardsAreExternal =

@@ -36,7 +36,8 @@ import {
 } from '../arrivals/paid-part-store.ts';
 import { requireRevision, returnNotFound } from '../errors.ts';
 import type { ReturnRef } from '../return.ts';
-import { LAST_DETAILS, queueJob, storedDetails } from './jobs.ts';
+import { type Job, LAST_DETAILS, queueJob, storedDetails } from './jobs.ts';
+import { NO_PLACES } from './worker.ts';
 
 const processInput = z.object({
   ...callerShape,
@@ -62,6 +63,7 @@ const processInput = z.object({
  * After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call without details uses those of
  * the last failed run. A repeated call with the same idempotency key returns `queued` again.
  *
+ * @param places where the job runs if there is a place.
  * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT, also for details beyond
  *   their limits; IDEMPOTENCY_CONFLICT; REVISION_CONFLICT.
  */
@@ -69,6 +71,7 @@ export async function processReturn(
   pool: pg.Pool,
   request: ProcessReturnRequest,
   providers: Providers,
+  places = NO_PLACES,
 ): Promise<ProcessAnswer> {
   const { shopId, returnId, source, actor, expectedRevision } = parseInput(processInput, request);
   const requestDetails = parseDetails(request.details);
@@ -77,25 +80,42 @@ export async function processReturn(
   const content = { ...request, expectedRevision: 0n };
   const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, content);
 
-  return inTransaction(pool, async (tx) => {
-    const current = await lockRuleInput(tx, { shopId, returnId });
+  const queue = async (tx: pg.PoolClient, mayLease: boolean): Promise<Queueing> => {
+    const [current, provider] = await together(tx, () =>
+      allInOrder([
+        lockRuleInput(tx, { shopId, returnId }),
+        providers.of(tx, { shopId, returnId, isCheck: true }),
+      ]),
+    );
     // A call that queues nothing stores no key. So a repeat of it is checked again.
     const { missingLineItemIds, announced } = current;
     const also = { missingLineItemIds, announced };
     const queued = { result: { case: 'queued', value: {} }, ...also } as const;
-    if (use && (await findUse(tx, use)) !== undefined) return queued;
+    if (use && (await findUse(tx, use)) !== undefined) return { answer: queued };
     const result = resultWithoutQueueing(current);
-    if (result) return { result, ...also };
+    if (result) return { answer: { result, ...also } };
     if (expectedRevision !== 0n) requireRevision(current, expectedRevision);
-    if (!(await providers.of(tx, { shopId, returnId }))) {
-      return { result: withoutProvider(), ...also };
+    // The second look counts and logs the rejection.
+    if (!provider && !(await providers.of(tx, { shopId, returnId }))) {
+      return { answer: { result: withoutProvider(), ...also } };
     }
     const details = hasDetails ? requestDetails : current.previousDetails;
     const job = { shopId, returnId, details, source, actor, isCancellation: false };
     await claimKey(tx, use, returnId);
-    await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
-    return queued;
-  });
+    const entry = queuedEntry(request, details);
+    const leased = await committing(tx, () => queueJob(tx, job, entry, { mayLease }));
+    return { answer: queued, leased };
+  };
+  const { answer } = await places.queueing(shopId, (mayLease) =>
+    inTransaction(pool, (tx) => queue(tx, mayLease)),
+  );
+  return answer;
+}
+
+interface Queueing {
+  readonly answer: ProcessAnswer;
+  /** The queued job, when this process has its lease. */
+  readonly leased?: Job | undefined;
 }
 
 function queuedEntry({ returnId, source }: ProcessReturnRequest, details: AdditionalDetails) {

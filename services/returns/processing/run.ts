@@ -13,7 +13,7 @@ import { isUnavailable } from '../../platform/values/errors.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
-import { recordNoEffect, recordProblem } from './effect-store.ts';
+import { type MadeStep, recordEffect, recordNoEffect, recordProblem } from './effect-store.ts';
 import {
   hadNoEffect,
   isPermanent,
@@ -24,10 +24,11 @@ import {
 } from './failure.ts';
 import { closeAsCancelled, closeReturn, failJob, prepareCancellation } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
-import { findMadeOrder, performStep } from './perform.ts';
+import { findMadeOrder, makeEffect } from './perform.ts';
 import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
 import { type Prepared, prepare } from './prepare.ts';
 import { atLocation, locationOf } from './restock.ts';
+import type { RunEnd } from './worker.ts';
 
 export interface RunDeps {
   readonly pool: pg.Pool;
@@ -46,29 +47,31 @@ export interface RunDeps {
  * another commerce provider, and when `signal` says that the worker stops. When `signal` says that the lease is lost,
  * the run just ends.
  *
+ * @returns whether the job ended, or is queued for another run. A job that another worker took over has ended here.
+ *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
  * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job
  * is queued again, and the run does not count as a failure. Rejects when the worker stops during such an outage. Then
  * the lease expires.
  */
-export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
-  await withTraceparent(
+export function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<RunEnd> {
+  return withTraceparent(
     job.traceparent,
     async () => {
       const progress: Progress = { failures: job.failures, requested: undefined };
       try {
-        await fulfil(deps, job, { signal, progress });
+        return await fulfil(deps, job, { signal, progress });
       } catch (error) {
-        if (error instanceof LeaseLost) return logTakenOver(deps, job);
+        if (error instanceof LeaseLost) return logTakenOver(deps.logger, job);
         const { failures, requested } = progress;
         if (isInternalOutage(error)) return requeue(deps, job, { error, signal });
         if (error instanceof ProviderChanged) return requeue(deps, job, { error, signal });
         try {
-          await afterFailure(deps, { ...job, failures }, { error, requested });
+          return await afterFailure(deps, { ...job, failures }, { error, requested });
         } catch (failure) {
           // Requests without a recorded result are repeated by the next run, with the same keys.
           if (!isInternalOutage(failure)) throw failure;
-          await requeue(deps, job, { error: failure, signal });
+          return requeue(deps, job, { error: failure, signal });
         }
       }
     },
@@ -79,7 +82,7 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
 /** What a run has done so far. When the run fails, its failure is recorded with these values. */
 interface Progress {
   failures: number;
-  /** The step that was requested of the provider, until its result is recorded. */
+  /** The step that was requested of the provider, until its result is known. */
   requested: RequestedStep | undefined;
 }
 
@@ -87,7 +90,7 @@ async function fulfil(
   deps: RunDeps,
   job: Job,
   o: { readonly signal: AbortSignal; readonly progress: Progress },
-): Promise<void> {
+): Promise<RunEnd> {
   const { pool, store, watch } = deps;
   const { progress } = o;
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
@@ -97,13 +100,26 @@ async function fulfil(
   // Read the location before any payment, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, prepared);
   const located = { ...prepared, stock: atLocation(prepared.stock, location) };
+  let made: MadeStep | undefined;
   for (const step of steps) {
-    if (o.signal.aborted) return releaseJob(pool, job);
-    await requesting(progress, { step, commerce }, () =>
-      performStep({ pool, watch, job, prepared: located, step }),
+    if (made) await recordEffect(pool, job, made);
+    if (o.signal.aborted) {
+      await releaseJob(pool, job);
+      return 'queued';
+    }
+    made = await requesting(progress, { step, commerce }, () =>
+      makeEffect({ pool, watch, job, prepared: located, step }),
     );
   }
-  await closeReturn(store, { job, restockMode, giftCardsAreExternal, units, location });
+  try {
+    // Records the last effect, too: one commit less.
+    await closeReturn(store, { job, restockMode, giftCardsAreExternal, units, location, made });
+  } catch (error) {
+    // The return stays open, and its details must show what was made.
+    if (made && !(error instanceof LeaseLost)) await recordEffect(pool, job, made);
+    throw error;
+  }
+  return 'ended';
 }
 
 /** Notes which step is requested while `work` runs, for the case that the request fails. */
@@ -125,7 +141,7 @@ async function requesting<T>(
  *
  * @throws NotProcessable; CommerceFailure; LeaseLost.
  */
-async function cancelWithOrder(deps: RunDeps, job: Job, progress: Progress): Promise<void> {
+async function cancelWithOrder(deps: RunDeps, job: Job, progress: Progress): Promise<'ended'> {
   const { pool, watch } = deps;
   const prepared = await prepareCancellation(deps, job);
   if (prepared) {
@@ -139,12 +155,17 @@ async function cancelWithOrder(deps: RunDeps, job: Job, progress: Progress): Pro
     );
     if (order && !prepared.isOrderCancelled) {
       const cancelling = { ...prepared, orderToCancel: order };
-      await requesting(progress, { step: cancellation, commerce }, () =>
-        performStep({ pool, watch, job, prepared: cancelling, step: cancellation }),
+      await requesting(progress, { step: cancellation, commerce }, async () =>
+        recordEffect(
+          pool,
+          job,
+          await makeEffect({ pool, watch, job, prepared: cancelling, step: cancellation }),
+        ),
       );
     }
   }
   await closeAsCancelled(deps.store, job);
+  return 'ended';
 }
 
 async function stockLocation(
@@ -165,7 +186,7 @@ async function requeue(
   { pool, logger }: RunDeps,
   job: Job,
   { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
-): Promise<void> {
+): Promise<RunEnd> {
   const pauseMs = equalJitter(OUTAGE_PAUSE_MS);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
   logger.warn(
@@ -178,15 +199,16 @@ async function requeue(
     await throughOutage(() => releaseJob(pool, job, pauseMs), signal);
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
-    logger.info({ job: String(job.id) }, 'job taken over by another worker');
+    return logTakenOver(logger, job);
   }
+  return 'queued';
 }
 
 async function afterFailure(
   deps: RunDeps,
   job: Job,
   { error, requested }: { readonly error: unknown; readonly requested: RequestedStep | undefined },
-): Promise<void> {
+): Promise<RunEnd> {
   const { pool, logger } = deps;
   const pauseMs = requestedPauseMs(error) ?? deps.retryBackoff(job.failures + 1);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
@@ -201,7 +223,7 @@ async function afterFailure(
         { ...fields, failures: job.failures + 1, pauseMs },
         'processing attempt failed, retrying',
       );
-      return;
+      return 'queued';
     }
   }
   try {
@@ -211,8 +233,9 @@ async function afterFailure(
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
-    logTakenOver(deps, job);
+    return logTakenOver(logger, job);
   }
+  return 'ended';
 }
 
 /**
@@ -231,8 +254,9 @@ function postpone(
   });
 }
 
-function logTakenOver(deps: RunDeps, job: Job): void {
-  deps.logger.info({ job: String(job.id) }, 'job taken over by another worker');
+function logTakenOver(logger: Logger, job: Job): 'ended' {
+  logger.info({ job: String(job.id) }, 'job taken over by another worker');
+  return 'ended';
 }
 
 /** Pauses between attempts to reach the database. */

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Meter, ObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
 import {
@@ -18,6 +19,7 @@ import {
   JOBS_CHANNEL_PREFIX,
   type Job,
   LEASE_MS,
+  MAX_JOBS_OF_SHOP,
   OPEN_JOB,
   PROCESSING,
   queued,
@@ -33,6 +35,9 @@ const MIN_REST_MS = 50;
 /** Pause when jobs are due and none could be claimed. Milliseconds. */
 const BUSY_REST_MS = 250;
 
+/** How a run of a job ended: with the job, or with its job queued for another run. */
+export type RunEnd = 'ended' | 'queued';
+
 interface ProcessingWorkerOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
@@ -40,22 +45,54 @@ interface ProcessingWorkerOptions {
    * Runs one job. Rejects only when the job stays leased. The signal aborts when the worker stops, or when the lease is
    * lost.
    */
-  readonly run: (job: Job, signal: AbortSignal) => Promise<void>;
+  readonly run: (job: Job, signal: AbortSignal) => Promise<RunEnd>;
 }
+
+/** Where a call that queues a job may have it run. */
+export interface JobPlaces {
+  /**
+   * Calls `queue` with whether this process can run a job of the shop now. Then `queue` may return a job of which this
+   * process has the lease, and the job runs. So most jobs need no claim.
+   *
+   * When the process dies before the job runs, or the outcome of the commit is unknown, the lease expires, and another
+   * worker takes over the job.
+   */
+  queueing<T extends { readonly leased?: Job | undefined }>(
+    shopId: bigint,
+    queue: (mayLease: boolean) => Promise<T>,
+  ): Promise<T>;
+}
+
+/** The places of a process without a worker. */
+export const NO_PLACES: JobPlaces = { queueing: (_, queue) => queue(false) };
 
 /**
  * Starts the worker. It claims due jobs, runs up to 24 of them concurrently, and renews their leases. It searches for
- * jobs when any process queues one, when a retry is due, every 5 s, and on `wake`. It also takes over the jobs of dead
- * workers. `stop` claims no more jobs, and waits for the active jobs. These end after their current step.
+ * jobs when any process queues one without a lease, when a retry is due, every 5 s, and on `wake`. It also takes over
+ * the jobs of dead workers. `stop` claims no more jobs, and waits for the active jobs. These end after their current
+ * step.
  */
-export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
+export function startProcessingWorker(
+  o: ProcessingWorkerOptions,
+): Worker & JobPlaces & { wake(): void } {
   const stopping = new AbortController();
   const active = new Set<Promise<void>>();
+  /** The shop of each active job, and of each call that may queue a leased one. */
+  const places = new Set<Pick<Job, 'shopId'>>();
+  /** Whether jobs may be due that no worker has. They come before new ones. */
+  let isWorkLeft = true;
   const heartbeat = PROCESSING.heartbeat(o.pool, o.logger);
+  // A job must not inherit the trace and the abort signal of the call that queued it.
+  const inOwnContext = AsyncLocalStorage.snapshot();
 
   const launch = (job: Job): void => {
-    const running = heartbeat
-      .during([job], { signal: stopping.signal, work: (signal) => o.run(job, signal) })
+    places.add(job);
+    const running = inOwnContext(() =>
+      heartbeat.during([job], { signal: stopping.signal, work: (signal) => o.run(job, signal) }),
+    )
+      .then((end) => {
+        isWorkLeft ||= end === 'queued';
+      })
       // The lease expires, and then another worker takes over the job.
       .catch((err) =>
         o.logger.error(
@@ -65,9 +102,20 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       )
       .finally(() => {
         active.delete(running);
-        loop.wake();
+        places.delete(job);
+        if (isWorkLeft) loop.wake();
       });
     active.add(running);
+  };
+
+  const hasPlaceFor = (shopId: bigint): boolean => {
+    const ofShop = [...places].filter((place) => place.shopId === shopId);
+    return (
+      !isWorkLeft &&
+      !stopping.signal.aborted &&
+      places.size < CONCURRENCY &&
+      ofShop.length < MAX_JOBS_OF_SHOP
+    );
   };
 
   const loop = startLoop({
@@ -75,7 +123,9 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
     idleMs: POLL_MS,
     logger: o.logger,
     step: async () => {
-      const free = CONCURRENCY - active.size;
+      // No new job gets a place while this step counts on the free ones.
+      isWorkLeft = true;
+      const free = CONCURRENCY - places.size;
       if (free <= 0) return 'idle';
       const jobs = await claimJobs(o.pool, free);
       for (const job of jobs) launch(job);
@@ -83,7 +133,8 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       if (jobs.length === free) return 'idle';
       const dueMs = (await untilNextDueMs(o.pool)) ?? POLL_MS;
       // Every due job is locked, or its shop already runs its maximum number. The end of a job wakes the loop.
-      if (jobs.length === 0 && dueMs <= 0) return BUSY_REST_MS;
+      isWorkLeft = dueMs <= 0;
+      if (jobs.length === 0 && isWorkLeft) return BUSY_REST_MS;
       return Math.min(Math.max(MIN_REST_MS, Math.ceil(dueMs)), POLL_MS);
     },
   });
@@ -97,6 +148,18 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
 
   return {
     wake: () => loop.wake(),
+    async queueing(shopId, queue) {
+      if (!hasPlaceFor(shopId)) return queue(false);
+      const place = { shopId };
+      places.add(place);
+      try {
+        const queued = await queue(true);
+        if (queued.leased) launch(queued.leased);
+        return queued;
+      } finally {
+        places.delete(place);
+      }
+    },
     async stop() {
       stopping.abort();
       await Promise.all([loop.stop(), takeover.stop(), listener.stop()]);

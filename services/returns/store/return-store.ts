@@ -243,7 +243,10 @@ async function changeLocked<T>(
   // A return whose state was saved already has its next revision.
   const saved = new Set(stateChanges.map(({ returnId }) => returnId));
   const unsavedIds = changedIds.filter((id) => !saved.has(id));
-  const recorded = await recordChange(tx, by, { written, unsavedIds, timeline });
+  // A policy may queue open returns, whose entry follows those of the change. Otherwise the entries go with the events.
+  const isLast =
+    unsavedIds.length === 0 && written.every(({ state }) => state !== ReturnState.OPEN);
+  const recorded = isLast ? written : await recordChange(tx, by, { written, unsavedIds, timeline });
   const after = await processed(tx, recorded, by.end.automatic);
   const events = after.flatMap((current, i) => {
     const own = eventsOf(current, {
@@ -255,7 +258,12 @@ async function changeLocked<T>(
     const snapshot = encodeReturn(current, details[i]);
     return own.map((event) => ({ ...event, snapshot }));
   });
-  await by.end.send(tx, () => appendReturnEvents(tx, by, events));
+  await by.end.send(tx, () =>
+    allInOrder([
+      isLast ? addTimeline(tx, by, timeline) : Promise.resolve([]),
+      appendReturnEvents(tx, by, events),
+    ]),
+  );
   return { value: change.value, returns: after };
 }
 

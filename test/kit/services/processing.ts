@@ -31,6 +31,7 @@ import {
 } from '../../../services/returns/processing/jobs.ts';
 import { processReturn } from '../../../services/returns/processing/process.ts';
 import { type RunDeps, runJob } from '../../../services/returns/processing/run.ts';
+import type { JobPlaces } from '../../../services/returns/processing/worker.ts';
 import { updateSettings } from '../../../services/returns/settings.ts';
 import { loadReturn } from '../../../services/returns/store/load.ts';
 import { submitReturn } from '../../../services/returns/submit/submit.ts';
@@ -127,14 +128,35 @@ export async function requestProcessing(
   pool: pg.Pool,
   of: Pick<Return, 'shopId' | 'id'>,
   more: MessageInitShape<typeof ProcessReturnRequestSchema> = {},
+  places?: JobPlaces,
 ) {
   const { shopId, id: returnId } = of;
   const { result } = await processReturn(
     pool,
     create(ProcessReturnRequestSchema, { shopId, returnId, actor, ...more }),
     onlyProvider(createEmbeddedCommerce(pool)),
+    places,
   );
   return result;
+}
+
+/** Requests processing where a place is free. Returns the job, which nobody runs. */
+export async function leaseOne(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Job> {
+  let leased: Job | undefined;
+  await requestProcessing(
+    pool,
+    of,
+    {},
+    {
+      async queueing(_, queue) {
+        const queued = await queue(true);
+        leased = queued.leased;
+        return queued;
+      },
+    },
+  );
+  if (!leased) throw new Error('the job got no lease');
+  return leased;
 }
 
 /** Dependencies of jobs. Retries are due immediately. */

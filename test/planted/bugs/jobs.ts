@@ -1,6 +1,8 @@
 import type { Bug } from '../bug.ts';
 
-/** Bugs of replays and backfills. */
+const WORKER = ['services/returns/processing/worker.test.ts'];
+
+/** Bugs of replays, backfills and processing. */
 export const jobBugs: readonly Bug[] = [
   {
     name: 'replay-starts-two',
@@ -51,5 +53,61 @@ export const jobBugs: readonly Bug[] = [
     find: 'and lease_token = any (',
     replace: 'and 0 <> all (',
     tests: ['services/dispositions/hand-over.test.ts'],
+  },
+  {
+    name: 'last-effect-lost',
+    promise: 'the details of an open return show each effect that was made',
+    file: 'services/returns/processing/run.ts',
+    find: 'if (made && !(error instanceof LeaseLost)) await recordEffect(pool, job, made);',
+    replace: '',
+    tests: ['services/returns/processing/run.test.ts'],
+  },
+  {
+    name: 'lease-beyond-limit-of-shop',
+    promise: 'a shop runs at most four jobs over all processes',
+    file: 'services/returns/processing/jobs.ts',
+    find: 'where ${mayLease}::boolean and ${raw(MAX_JOBS_OF_SHOP)} > (',
+    replace: 'where ${mayLease}::boolean and 1000 > (',
+    tests: WORKER,
+  },
+  {
+    name: 'place-beyond-limit-of-shop',
+    promise: 'a shop leaves places for others',
+    file: 'services/returns/processing/worker.ts',
+    find: 'ofShop.length < MAX_JOBS_OF_SHOP',
+    replace: 'ofShop.length < 1000',
+    tests: WORKER,
+  },
+  {
+    name: 'new-jobs-before-waiting',
+    promise: 'jobs that wait run before new ones',
+    file: 'services/returns/processing/worker.ts',
+    find: '      !isWorkLeft &&\n',
+    replace: '',
+    tests: WORKER,
+  },
+  {
+    name: 'lease-while-stopping',
+    promise: 'a worker that stops takes no more jobs',
+    file: 'services/returns/processing/worker.ts',
+    find: '      !stopping.signal.aborted &&\n',
+    replace: '',
+    tests: WORKER,
+  },
+  {
+    name: 'place-never-freed',
+    promise: 'calls that queue nothing take no place',
+    file: 'services/returns/processing/worker.ts',
+    find: '        places.delete(place);\n',
+    replace: '',
+    tests: WORKER,
+  },
+  {
+    name: 'job-in-the-call',
+    promise: 'the end of a call does not end its job',
+    file: 'services/returns/processing/worker.ts',
+    find: 'const running = inOwnContext(() =>',
+    replace: 'const running = ((work: () => Promise<RunEnd>) => work())(() =>',
+    tests: WORKER,
   },
 ];
