@@ -95,7 +95,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         destinations,
         providers,
         orders,
-        places: { queueing: (shopId, queue) => places.queueing(shopId, queue) },
+        places: { queueing: (queue) => places.queueing(queue) },
       })(router);
       commerceRoutes({
         ...requests,

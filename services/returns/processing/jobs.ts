@@ -69,7 +69,10 @@ const isOpen = raw(OPEN_JOB);
  */
 export const IS_LEASED = "(state in ('running', 'cancelling') and lease_token is not null)";
 
-/** Maximum number of concurrent jobs of one shop, over all processes. So a slow provider does not delay other shops. */
+/**
+ * Maximum number of concurrent jobs of one shop, over all processes, and one more for a moment. So a slow provider does
+ * not delay other shops.
+ */
 export const MAX_JOBS_OF_SHOP = 4;
 /** Maximum number of due jobs that a claim considers. When all are of one shop, the next claim skips this shop. */
 const LOOK_AT = 200;
@@ -257,7 +260,8 @@ export type NewJob = Pick<
  * Queues a job, marks its return as queued, and adds a timeline entry. The caller must hold the row lock of the return,
  * and must have checked that no job is queued.
  *
- * @param o.mayLease whether this process runs the job after the commit, unless the shop already runs its maximum number.
+ * @param o.mayLease whether this process runs the job after the commit. It does, unless the shop already runs its maximum
+ *   number, or another call leases a job for the shop at this moment: neither sees the other's lease.
  * @returns the job when this process has its lease; undefined when a worker must claim it.
  */
 export async function queueJob(
@@ -268,14 +272,16 @@ export async function queueJob(
 ): Promise<Job | undefined> {
   const shop = param(job.shopId);
   const returnId = param(job.returnId);
-  const { rows } = await tx.query<JobRow & { readonly token: bigint | null }>(
+  const { rows } = await tx.query<JobRow & { token: bigint | null; notified: string | null }>(
     named(
       'processing-queue',
       sql`
 with lease as (
   select nextval('processing_tokens') as token, ${PROCESSING.expiry} as expires_at
-   where ${mayLease}::boolean and ${raw(MAX_JOBS_OF_SHOP)} > (
-     select count(*) from processing_jobs where shop_id = ${shop} and ${raw(IS_LEASED)})
+   where case when ${mayLease}::boolean then
+     pg_try_advisory_xact_lock(hashtextextended('returns:processing:' || ${shop}::bigint, 0))
+     and ${raw(MAX_JOBS_OF_SHOP)} > (
+       select count(*) from processing_jobs where shop_id = ${shop} and ${raw(IS_LEASED)}) end
 ), queued as (
   insert into processing_jobs as job
     (shop_id, return_id, state, details, source, actor, traceparent, tracestate, lease_token, due_at)
@@ -289,10 +295,10 @@ with lease as (
   update returns set processing = true, queued_at = coalesce(queued_at, now())
    where shop_id = ${shop} and id = ${returnId}
 ), entry as (${insertTimeline(job, [entry])})
-select queued.*, case when token is null then pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')::text end
+select queued.*, case when token is null then pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')::text end as notified
   from queued`,
     ),
   );
-  const { token, ...row } = onlyRow({ rows });
+  const { token, notified: _, ...row } = onlyRow({ rows });
   return token === null ? undefined : jobOf({ ...row, token });
 }

@@ -106,7 +106,7 @@ export async function processReturn(
     const leased = await committing(tx, () => queueJob(tx, job, entry, { mayLease }));
     return { answer: queued, leased };
   };
-  const { answer } = await places.queueing(shopId, (mayLease) =>
+  const { answer } = await places.queueing((mayLease) =>
     inTransaction(pool, (tx) => queue(tx, mayLease)),
   );
   return answer;

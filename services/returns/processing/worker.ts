@@ -19,7 +19,6 @@ import {
   JOBS_CHANNEL_PREFIX,
   type Job,
   LEASE_MS,
-  MAX_JOBS_OF_SHOP,
   OPEN_JOB,
   PROCESSING,
   queued,
@@ -51,20 +50,19 @@ interface ProcessingWorkerOptions {
 /** Where a call that queues a job may have it run. */
 export interface JobPlaces {
   /**
-   * Calls `queue` with whether this process can run a job of the shop now. Then `queue` may return a job of which this
+   * Calls `queue` with whether this process can run one more job now. Then `queue` may return a job of which this
    * process has the lease, and the job runs. So most jobs need no claim.
    *
    * When the process dies before the job runs, or the outcome of the commit is unknown, the lease expires, and another
    * worker takes over the job.
    */
   queueing<T extends { readonly leased?: Job | undefined }>(
-    shopId: bigint,
     queue: (mayLease: boolean) => Promise<T>,
   ): Promise<T>;
 }
 
 /** The places of a process without a worker. */
-export const NO_PLACES: JobPlaces = { queueing: (_, queue) => queue(false) };
+export const NO_PLACES: JobPlaces = { queueing: (queue) => queue(false) };
 
 /**
  * Starts the worker. It claims due jobs, runs up to 24 of them concurrently, and renews their leases. It searches for
@@ -77,8 +75,8 @@ export function startProcessingWorker(
 ): Worker & JobPlaces & { wake(): void } {
   const stopping = new AbortController();
   const active = new Set<Promise<void>>();
-  /** The shop of each active job, and of each call that may queue a leased one. */
-  const places = new Set<Pick<Job, 'shopId'>>();
+  /** Number of calls that may queue a job with a lease of this process. */
+  let queueing = 0;
   /** Whether jobs may be due that no worker has. They come before new ones. */
   let isWorkLeft = true;
   const heartbeat = PROCESSING.heartbeat(o.pool, o.logger);
@@ -86,7 +84,6 @@ export function startProcessingWorker(
   const inOwnContext = AsyncLocalStorage.snapshot();
 
   const launch = (job: Job): void => {
-    places.add(job);
     const running = inOwnContext(() =>
       heartbeat.during([job], { signal: stopping.signal, work: (signal) => o.run(job, signal) }),
     )
@@ -102,21 +99,12 @@ export function startProcessingWorker(
       )
       .finally(() => {
         active.delete(running);
-        places.delete(job);
         if (isWorkLeft) loop.wake();
       });
     active.add(running);
   };
 
-  const hasPlaceFor = (shopId: bigint): boolean => {
-    const ofShop = [...places].filter((place) => place.shopId === shopId);
-    return (
-      !isWorkLeft &&
-      !stopping.signal.aborted &&
-      places.size < CONCURRENCY &&
-      ofShop.length < MAX_JOBS_OF_SHOP
-    );
-  };
+  const free = () => CONCURRENCY - active.size - queueing;
 
   const loop = startLoop({
     name: 'processing',
@@ -125,12 +113,12 @@ export function startProcessingWorker(
     step: async () => {
       // No new job gets a place while this step counts on the free ones.
       isWorkLeft = true;
-      const free = CONCURRENCY - places.size;
-      if (free <= 0) return 'idle';
-      const jobs = await claimJobs(o.pool, free);
+      const places = free();
+      if (places <= 0) return 'idle';
+      const jobs = await claimJobs(o.pool, places);
       for (const job of jobs) launch(job);
       // This process now runs its maximum number of jobs. The next job that ends wakes the loop.
-      if (jobs.length === free) return 'idle';
+      if (jobs.length === places) return 'idle';
       const dueMs = (await untilNextDueMs(o.pool)) ?? POLL_MS;
       // Every due job is locked, or its shop already runs its maximum number. The end of a job wakes the loop.
       isWorkLeft = dueMs <= 0;
@@ -148,16 +136,15 @@ export function startProcessingWorker(
 
   return {
     wake: () => loop.wake(),
-    async queueing(shopId, queue) {
-      if (!hasPlaceFor(shopId)) return queue(false);
-      const place = { shopId };
-      places.add(place);
+    async queueing(queue) {
+      if (isWorkLeft || stopping.signal.aborted || free() <= 0) return queue(false);
+      queueing += 1;
       try {
         const queued = await queue(true);
         if (queued.leased) launch(queued.leased);
         return queued;
       } finally {
-        places.delete(place);
+        queueing -= 1;
       }
     },
     async stop() {

@@ -148,7 +148,7 @@ export async function leaseOne(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>)
     of,
     {},
     {
-      async queueing(_, queue) {
+      async queueing(queue) {
         const queued = await queue(true);
         leased = queued.leased;
         return queued;
