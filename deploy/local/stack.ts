@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import { resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { isPortalStale } from '../../portal/build.ts';
@@ -19,6 +20,9 @@ export async function startStack(
   externalSystems: ExternalSystems,
 ): Promise<Stopper> {
   await requireNoRunningStack(resolve(options.stack));
+  const loading = loadParts();
+  // A rejection is handled below, unless an earlier error ends the start.
+  loading.catch(() => {});
   const started: Stopper[] = [];
   const keep = <P extends Stopper>(part: P): P => {
     started.push(part);
@@ -28,11 +32,8 @@ export async function startStack(
     const { path } = keep(await openFolder(options.data));
     await ensurePortal();
     const plan = await planOf(options, externalSystems, path);
-    // Creating the database and loading the other modules take seconds each, so they run at the same time.
-    const [database, { startParts }] = await Promise.all([
-      step('PostgreSQL', async () => keep(await startDatabase(plan))),
-      import('./parts.ts'),
-    ]);
+    const database = await step('PostgreSQL', async () => keep(await startDatabase(plan)));
+    const { startParts } = await loading;
     await startParts(plan, database, keep);
   } catch (error) {
     // The error of the start is more useful than the errors of the stop.
@@ -40,6 +41,28 @@ export async function startStack(
     throw withAdvice(error, options);
   }
   return { stop: () => stopAll(started) };
+}
+
+/** Pause before a portion of modules is loaded. Milliseconds. */
+const PAUSE_MS = 25;
+
+/**
+ * Loads the modules of the parts while PostgreSQL starts. Node loads all modules of one import without a pause, so they
+ * are loaded in portions, and the start of PostgreSQL continues between them.
+ */
+async function loadParts() {
+  const portions = [
+    () => import('./event-bus.ts'),
+    () => import('./running.ts'),
+    () => import('./services.ts'),
+    () => import('./gateway.ts'),
+  ];
+  for (const load of portions) {
+    await sleep(PAUSE_MS);
+    await load();
+  }
+  await sleep(PAUSE_MS);
+  return import('./parts.ts');
 }
 
 /** Stops the parts, the last one first. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -35,16 +35,20 @@ export interface NpmStart {
 /**
  * Runs `npm start` with new data, and then `work`, which starts after the first successful response.
  *
+ * @param home the home directory, which has the cache of the stack; that of the user when absent.
  * @throws Error when there is no response within a minute.
  */
-export async function withNpmStart<T>(work: (started: NpmStart) => Promise<T>): Promise<T> {
+export async function withNpmStart<T>(
+  work: (started: NpmStart) => Promise<T>,
+  home = homedir(),
+): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-bench-start-'));
   const stack = join(folder, 'stack.json');
   const began = performance.now();
   const child = spawn('npm', ['start', '--', '--stack', stack], {
     cwd: ROOT,
     stdio: 'ignore',
-    env: { ...process.env, NODE_OPTIONS: '' },
+    env: { ...process.env, NODE_OPTIONS: '', HOME: home },
   });
   const gone = once(child, 'exit');
   const killWithUs = () => child.kill('SIGTERM');

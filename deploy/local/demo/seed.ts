@@ -47,14 +47,21 @@ export async function seedDemo(
   const { seeded } = context.memory.memory;
   // This function stored the value in an earlier run.
   if (seeded.shops) return seeded.shops as readonly SeededShop[];
-  await seedPeople(context.pool, shopIds);
-  const shops: SeededShop[] = [];
-  for (const [at, id] of shopIds.entries()) {
-    const progress = (share: number) => context.progress((at + share) / shopIds.length);
-    shops.push(await withRetries(() => seedShop({ ...context, progress }, id, at === 0)));
-  }
+  const [shops] = await Promise.all([
+    seedShops(context, shopIds),
+    seedPeople(context.pool, shopIds),
+  ]);
   seeded.shops = shops;
   await context.memory.save();
+  return shops;
+}
+
+async function seedShops(context: SeedContext, ids: readonly number[]): Promise<SeededShop[]> {
+  const shops: SeededShop[] = [];
+  for (const [at, id] of ids.entries()) {
+    const progress = (share: number) => context.progress((at + share) / ids.length);
+    shops.push(await withRetries(() => seedShop({ ...context, progress }, id, at === 0)));
+  }
   return shops;
 }
 

@@ -98,14 +98,16 @@ export async function seedShop(context: SeedContext, shopId: number, first: bool
   const { clientId } = context.memory.memory.partner;
   const issuer = partnerIssuer(context.baseUrl);
   await installApp(context.pool, { ...call, issuer, clientId, by });
-  const [keys, destinations, webhook, cart] = await Promise.all([
-    seedKeys(context.pool, context.memory, shopId),
+  const [destinations, webhook, cart] = await Promise.all([
     seedDestinations(context.clients, shopId),
     seedWebhook(context, shopId),
     context.clients.carts.createCart({ ...call, entries: [{ variantId: 50_001n }] }),
   ]);
   const shop: DemoShop = { id: shopId, currency, destinationId: destinations.linked };
-  const { returns, lines } = await seedReturns({ ...context, shop }, first, context.progress);
+  const [{ returns, lines }, keys] = await Promise.all([
+    seedReturns({ ...context, shop }, first, context.progress),
+    seedKeys(context.pool, context.memory, shopId),
+  ]);
   const { version } = await context.clients.webhooks.getPayloadVersion(call);
   return {
     id: shopId,

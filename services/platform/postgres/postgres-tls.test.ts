@@ -3,11 +3,8 @@ import { chmod, chown, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  type LocalPostgres,
-  startPostgres,
-  unprivileged,
-} from '../../../deploy/local/postgres/start.ts';
+import { unprivileged } from '../../../deploy/local/postgres/programs.ts';
+import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { type Certificate, createAuthority } from '../../../test/kit/certificates.ts';
 import { createPool } from './postgres.ts';
 
