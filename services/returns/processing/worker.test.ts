@@ -160,20 +160,26 @@ describe('the processing worker', () => {
       worker.wake();
       await nextTurn();
       endOne();
+      await nextTurn();
       await queue(later as Return);
       await until(() => seen.length > 24);
-      expect(seen[24]).toMatchObject({ returnId: waiting?.id });
+      expect(seen.slice(24).map(({ returnId }) => returnId)).toEqual([waiting?.id]);
     });
 
     test('run at most four jobs of a shop, and leave places for others', async () => {
       const { seen, queue } = await freeWorker();
       for (const of of await newReturns(6)) await queue(of);
       expect(seen).toHaveLength(MAX_JOBS_OF_SHOP);
-      await Promise.all((await newReturns(30)).map(queue));
       const [other] = await newReturns(1);
       await queue(other as Return);
       await until(() => seen.some(({ returnId }) => returnId === other?.id));
-      expect(seen.length).toBeLessThanOrEqual(2 * (MAX_JOBS_OF_SHOP + 1) + 1);
+    });
+
+    test('run at most one more for a moment, when many calls come at once', async () => {
+      const { seen, queue } = await freeWorker();
+      await Promise.all((await newReturns(30)).map(queue));
+      expect(seen.length).toBeGreaterThan(0);
+      expect(seen.length).toBeLessThanOrEqual(MAX_JOBS_OF_SHOP + 1);
     });
 
     test('count the jobs that other replicas run for the shop', async () => {
