@@ -49,22 +49,25 @@ const methods = {
     };
   },
 
-  /** Open loop: each request is sent at its time, also when earlier ones have no response. Returns when each was due. */
-  async schedule(o: Load & { perSecond: number }): Promise<{ due: number[]; failed: number }> {
+  /**
+   * Open loop: each request is sent at its time, also when earlier ones have no response. Returns when each was due, and
+   * the bodies of the 2xx responses, in the order of the requests.
+   */
+  async schedule(o: Load & { perSecond: number }) {
     const pool = new Pool(o.origin, { connections: 64 });
     const started = monotonicMs();
     const due: number[] = [];
-    const pending: Promise<boolean>[] = [];
+    const pending: Promise<string | undefined>[] = [];
     for (const [at, request] of o.lists.flat().entries()) {
       const time = started + (at * 1_000) / o.perSecond;
       const early = time - monotonicMs();
       if (early > 0) await sleep(early);
       due.push(time);
-      pending.push(succeeds(pool, request, o.headers));
+      pending.push(bodyOf(pool, request, o.headers));
     }
-    const successes = await Promise.all(pending);
+    const bodies = (await Promise.all(pending)).filter((body) => body !== undefined);
     await pool.close();
-    return { due, failed: successes.filter((isGood) => !isGood).length };
+    return { due, bodies, failed: pending.length - bodies.length };
   },
 };
 export type HttpLoadMethods = typeof methods;
@@ -80,12 +83,17 @@ function toRequest({ body, ...request }: LoadRequest): autocannon.Request {
   };
 }
 
-async function succeeds(pool: Pool, { method, path, body }: LoadRequest, headers: Load['headers']) {
+/** The body of a 2xx response; undefined for another one. */
+async function bodyOf(pool: Pool, request: LoadRequest, headers: Load['headers']) {
+  const { method, path, body } = request;
   const answer = await pool
-    .request({ method, path, headers, ...(body !== undefined && { body }) })
+    .request({
+      ...{ method, path, headers: { ...headers, ...request.headers } },
+      ...(body !== undefined && { body }),
+    })
     .catch(() => undefined);
-  await answer?.body.dump();
-  return answer?.statusCode === 200;
+  const text = await answer?.body.text();
+  return answer && answer.statusCode >= 200 && answer.statusCode < 300 ? text : undefined;
 }
 
 serveParent(methods);

@@ -4,7 +4,7 @@ export interface LoadRequest {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly body?: string;
-  /** Besides those of the load, for `flood` and `closedLoop`. */
+  /** Besides those of the load; not for `saturate`. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 

@@ -87,7 +87,8 @@ function figuresOf(latencies: readonly number[], work: Work, count: number): Fig
   ];
 }
 
-function callsOf(ids: readonly bigint[], origin: string): Omit<Load, 'headers'> {
+/** The process calls of returns. */
+export function callsOf(ids: readonly bigint[], origin: string): Omit<Load, 'headers'> {
   const path = (id: bigint) => `/api/2026-10/warehouse/return/${id}/process`;
   return { origin, lists: [ids.map((id) => ({ method: 'POST', path: path(id) }))] };
 }

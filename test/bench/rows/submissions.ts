@@ -69,10 +69,13 @@ export const submissions: Row = {
 /** Eligibility of a sample order, then the submission of a unit of it. */
 function callOf(at: number): LoadRequest {
   const order = `#T10-${1 + Math.floor(at / 2)}`;
-  if (at % 2 === 0) {
-    const path = `/api/2026-10/orders/eligibility?order_name=${encodeURIComponent(order)}`;
-    return { method: 'GET', path };
-  }
+  if (at % 2 === 1) return submissionOf(order);
+  const path = `/api/2026-10/orders/eligibility?order_name=${encodeURIComponent(order)}`;
+  return { method: 'GET', path };
+}
+
+/** The submission of one unit of a sample order. */
+export function submissionOf(order: string): LoadRequest {
   return {
     method: 'POST',
     path: '/api/2026-10/returns',

@@ -18,7 +18,10 @@ import { storedBytes, storedFigure } from '../stored.ts';
 const SHOPS = 50;
 /** Maximum number of events in flight. */
 const WINDOW = 2_000;
-const LOAD = { window: WINDOW, batch: 20, writers: 2 };
+/** The ordinary case: a change of a return is one event in one transaction. A dozen callers make changes at a time. */
+const SINGLE = { window: WINDOW, batch: 1, writers: 12 };
+/** Changes of many returns at a time, such as an inspection of thirty. */
+const BATCH = { window: WINDOW, batch: 20, writers: 2 };
 const PATH =
   'outbox of returns → relay → Kafka → consumer → fan-out → delivery → sink. CPU: all processes, publisher and sink too';
 /** Goals of the burst. */
@@ -36,6 +39,8 @@ interface Slice {
 interface Kind {
   readonly name: string;
   readonly receivers: string;
+  /** How events come; {@link BATCH} by default. */
+  readonly load?: typeof BATCH;
   /** Whether this row has goals. */
   readonly isBurst?: boolean;
   hooks(platform: Platform): HookOptions;
@@ -45,7 +50,7 @@ interface Kind {
 function rowOf(kind: Kind): Row {
   return {
     name: kind.name,
-    about: `Closed loop, ${WINDOW} events on their way, 20 to a transaction, ${SHOPS} shops with ${kind.receivers}: ${PATH}.`,
+    about: `Closed loop, ${WINDOW} events on their way, ${kind.load?.batch ?? BATCH.batch} to a transaction, ${SHOPS} shops with ${kind.receivers}: ${PATH}.`,
     async run(bench) {
       await bench.platform.run(['returns', 'webhooks']);
       const shops = bench.newShops(SHOPS);
@@ -60,9 +65,16 @@ function rowOf(kind: Kind): Row {
   };
 }
 
-/** The row with goals. */
+/** The headline. */
 export const throughput = rowOf({
   name: 'throughput',
+  receivers: 'an endpoint each',
+  load: SINGLE,
+  hooks: () => ({}),
+});
+
+export const throughputBatch = rowOf({
+  name: 'throughput-batch',
   receivers: 'an endpoint each',
   isBurst: true,
   hooks: () => ({}),
@@ -96,7 +108,7 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   const { platform } = bench;
   const { hooks, shops } = run;
   const before = await storedBytes(platform);
-  await hooks.publisher.call('saturate', { shops, ...LOAD });
+  await hooks.publisher.call('saturate', { shops, ...(kind.load ?? BATCH) });
   await sleep(bench.quick ? 4_000 : 20_000);
   await resetStatements(platform.admin);
   const slices: Slice[] = [];

@@ -24,6 +24,7 @@ const ITEMS = 30;
 const CONNECTIONS = 8;
 /** Goal of the throughput, as a ratio to one statement that stores the same rows. */
 const BASELINE_GOAL = 0.25;
+export const ASSESS = '/api/2026-10/dispositioning/assess';
 const PROCESSOR = 'warehouse@example.com';
 const NOTE = 'As new, in its box, number {unique}';
 /** Loops of the services run a few statements without any request. */
@@ -156,19 +157,18 @@ function loadsOf(
   const load = (origin: string, path: string, items: number): Load => ({
     origin,
     headers: shop.headers,
-    lists: lines.map((ids) => [{ method: 'POST', path, body: bodyOf(ids.slice(0, items)) }]),
+    lists: lines.map((ids) => [{ method: 'POST', path, body: assessmentsOf(ids.slice(0, items)) }]),
   });
-  const path = '/api/2026-10/dispositioning/assess';
   return {
-    many: load(at.ours, path, ITEMS),
-    one: load(at.ours, path, 1),
+    many: load(at.ours, ASSESS, ITEMS),
+    one: load(at.ours, ASSESS, 1),
     floor: load(`http://127.0.0.1:${at.port}`, '/assess', ITEMS),
     bare: load(`http://127.0.0.1:${at.port}`, '/assess-bare', ITEMS),
   };
 }
 
-/** The notes differ, because an assessment that is equal to the last one is not recorded again. */
-function bodyOf(ids: readonly bigint[]): string {
+/** Assessments of lines. The notes differ, because an assessment that is equal to the last one is not recorded again. */
+export function assessmentsOf(ids: readonly bigint[]): string {
   const items = ids.map((id) => ({
     line_item_id: Number(id),
     disposition_outcome: 'back_to_stock',
