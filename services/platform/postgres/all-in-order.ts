@@ -11,3 +11,14 @@ export async function allInOrder<const T extends readonly unknown[]>(
   for (const promise of promises) values.push(await promise);
   return values as readonly unknown[] as T;
 }
+
+/**
+ * Waits for a value that may not be needed. Returns a function that returns the value, or throws why there is none.
+ */
+export async function ifNeeded<T>(promise: Promise<T>): Promise<() => T> {
+  const [outcome] = await Promise.allSettled([promise]);
+  return () => {
+    if (outcome.status === 'rejected') throw outcome.reason;
+    return outcome.value;
+  };
+}

@@ -4,7 +4,8 @@ import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import type { Queryable } from '../postgres/postgres.ts';
+import { allInOrder } from '../postgres/all-in-order.ts';
+import { type Queryable, together } from '../postgres/postgres.ts';
 import { startLoop, type Worker } from '../process/worker.ts';
 import type { Logger } from '../telemetry/log.ts';
 import { DomainError } from './errors.ts';
@@ -89,11 +90,12 @@ export async function findKey(
   db: Queryable,
   use: KeyUse,
 ): Promise<{ readonly resultId: bigint; readonly isSame: boolean } | undefined> {
-  const { rows } = await db.query<{ result_id: bigint; request_hash: Buffer }>(
-    `select result_id, request_hash from idempotency_keys
-      where shop_id = $1 and operation = $2 and key = $3`,
-    [use.shopId, use.operation, use.key],
-  );
+  const { rows } = await db.query<{ result_id: bigint; request_hash: Buffer }>({
+    name: 'find-key',
+    text: `select result_id, request_hash from idempotency_keys
+            where shop_id = $1 and operation = $2 and key = $3`,
+    values: [use.shopId, use.operation, use.key],
+  });
   const [found] = rows;
   if (!found) return undefined;
   return { resultId: found.result_id, isSame: found.request_hash.equals(use.hash) };
@@ -111,19 +113,27 @@ export async function oncePerKey(
   work: () => Promise<bigint>,
 ): Promise<{ readonly id: bigint; readonly repeated: boolean }> {
   if (!use) return { id: await work(), repeated: false };
-  await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-    `${use.shopId}:${use.operation}:${use.key}`,
-  ]);
-  const earlier = await findUse(tx, use);
+  const lock = () =>
+    tx.query({
+      name: 'lock-key',
+      text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+      values: [`${use.shopId}:${use.operation}:${use.key}`],
+    });
+  // The second statement sees what was committed before the lock.
+  const [, earlier] = await together(tx, () => allInOrder([lock(), findUse(tx, use)]));
   if (earlier !== undefined) return { id: earlier, repeated: true };
   const id = await work();
-  await tx.query(CLAIM, [use.shopId, use.operation, use.key, use.hash, id]);
+  await tx.query({ name: 'claim-key', text: CLAIM, values: claimOf(use, id) });
   return { id, repeated: false };
 }
 
 const CLAIM = `
 insert into idempotency_keys (shop_id, operation, key, request_hash, result_id)
 values ($1, $2, $3, $4, $5)`;
+
+function claimOf({ shopId, operation, key, hash }: KeyUse, resultId: bigint): unknown[] {
+  return [shopId, operation, key, hash, resultId];
+}
 
 /**
  * Claims a key for a change of the object with the id `resultId`, in the transaction of the change: a rollback releases
@@ -139,13 +149,11 @@ export async function claimKey(
   resultId: bigint,
 ): Promise<boolean> {
   if (!use) return true;
-  const { rowCount } = await tx.query(`${CLAIM} on conflict do nothing`, [
-    use.shopId,
-    use.operation,
-    use.key,
-    use.hash,
-    resultId,
-  ]);
+  const { rowCount } = await tx.query({
+    name: 'claim-key-once',
+    text: `${CLAIM} on conflict do nothing`,
+    values: claimOf(use, resultId),
+  });
   if (rowCount === 1) return true;
   await findUse(tx, use);
   return false;

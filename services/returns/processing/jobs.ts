@@ -70,8 +70,8 @@ const isOpen = raw(OPEN_JOB);
 export const IS_LEASED = "(state in ('running', 'cancelling') and lease_token is not null)";
 
 /**
- * Maximum number of concurrent jobs of one shop, over all processes, and one more for a moment. So a slow provider does
- * not delay other shops.
+ * Maximum number of concurrent jobs of one shop, over all processes. So a slow provider does not delay other shops. For a
+ * moment there may be twice as many: claims and calls that lease their own job do not see each other before they commit.
  */
 export const MAX_JOBS_OF_SHOP = 4;
 /** Maximum number of due jobs that a claim considers. When all are of one shop, the next claim skips this shop. */
@@ -214,10 +214,15 @@ export const queued = (pauseMs: Param): Sql =>
 
 /**
  * Queues a job again, because the worker stops, or because the database or an internal service is unavailable. The job
- * is due after `pauseMs`. This does not count as a failure. @throws LeaseLost
+ * is due after `pauseMs`; without a pause, other workers are notified. This does not count as a failure.
+ *
+ * @throws LeaseLost
  */
-export function releaseJob(db: Queryable, job: Job, pauseMs = 0): Promise<void> {
-  return PROCESSING.write(db, job, { name: 'processing-release', set: queued(param(pauseMs)) });
+export async function releaseJob(db: Queryable, job: Job, pauseMs = 0): Promise<void> {
+  await PROCESSING.write(db, job, { name: 'processing-release', set: queued(param(pauseMs)) });
+  if (pauseMs > 0) return;
+  const text = "select pg_notify($1 || current_schema(), '')";
+  await db.query({ name: 'processing-notify', text, values: [JOBS_CHANNEL_PREFIX] });
 }
 
 /**
@@ -256,20 +261,23 @@ export type NewJob = Pick<
   'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'
 >;
 
+/** A job of which this process has the lease, or one that waits for a worker. */
+export type QueuedJob = Job | 'waiting';
+
 /**
  * Queues a job, marks its return as queued, and adds a timeline entry. The caller must hold the row lock of the return,
  * and must have checked that no job is queued.
  *
- * @param o.mayLease whether this process runs the job after the commit. It does, unless the shop already runs its maximum
- *   number, or another call leases a job for the shop at this moment: neither sees the other's lease.
- * @returns the job when this process has its lease; undefined when a worker must claim it.
+ * @param o.mayLease whether this process runs the job after the commit. It does, unless the shop has its maximum number of
+ *   jobs, which may also wait, or another call leases a job for the shop at this moment: neither sees the other's lease.
+ * @returns the job when this process has its lease; `waiting` when a worker must claim it.
  */
 export async function queueJob(
   tx: Queryable,
   job: NewJob,
   entry: NewTimelineEntry,
   { mayLease = false } = {},
-): Promise<Job | undefined> {
+): Promise<QueuedJob> {
   const shop = param(job.shopId);
   const returnId = param(job.returnId);
   const { rows } = await tx.query<JobRow & { token: bigint | null; notified: string | null }>(
@@ -280,8 +288,8 @@ with lease as (
   select nextval('processing_tokens') as token, ${PROCESSING.expiry} as expires_at
    where case when ${mayLease}::boolean then
      pg_try_advisory_xact_lock(hashtextextended('returns:processing:' || ${shop}::bigint, 0))
-     and ${raw(MAX_JOBS_OF_SHOP)} > (
-       select count(*) from processing_jobs where shop_id = ${shop} and ${raw(IS_LEASED)}) end
+     and ${raw(MAX_JOBS_OF_SHOP)} > (select count(*) from (
+       select from processing_jobs where shop_id = ${shop} and ${isOpen} limit ${raw(MAX_JOBS_OF_SHOP)}) open) end
 ), queued as (
   insert into processing_jobs as job
     (shop_id, return_id, state, details, source, actor, traceparent, tracestate, lease_token, due_at)
@@ -300,5 +308,5 @@ select queued.*, case when token is null then pg_notify(${JOBS_CHANNEL_PREFIX} |
     ),
   );
   const { token, notified: _, ...row } = onlyRow({ rows });
-  return token === null ? undefined : jobOf({ ...row, token });
+  return token === null ? 'waiting' : jobOf({ ...row, token });
 }

@@ -8,7 +8,7 @@ import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/ret
 import type { CommerceProvider, RestockLine, ReturnedLine } from '../../commerce/provider.ts';
 import { NO_PROVIDER } from '../../commerce/provider.ts';
 import type { Providers } from '../../commerce/providers.ts';
-import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { allInOrder, ifNeeded } from '../../platform/postgres/all-in-order.ts';
 import {
   committing,
   inTransaction,
@@ -78,13 +78,13 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
   const commerceOf = () => providers.of(deps.pool, { ...job, isCheck: true });
   const known = await knownBeforePayment(deps.pool, job, commerceOf);
   return inTransaction(deps.pool, async (tx) => {
-    const [locked, announced, instantRefunds, settings, commerce] = await together(tx, () =>
+    const [locked, announced, instantRefunds, settings, provider] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         store.load(tx, job.shopId, job.returnId),
         instantRefundsOf(tx, job),
         loadSettings(tx, job.shopId),
-        providers.of(tx, job),
+        ifNeeded(providers.of(tx, { ...job, isCheck: true })),
       ]),
     );
     if (announced?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
@@ -97,6 +97,8 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
       ? requirePaidPart(announced, units, await feeRuleOf(tx, announced))
       : announced;
     const isPayable = await requirePayable(tx, details, { known, locked });
+    // The second look counts and logs the rejection.
+    const commerce = provider() ?? (await providers.of(tx, job));
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider has issued a card, or may have, a card of an external provider would be a second card.
     const giftCardsAreExternal =

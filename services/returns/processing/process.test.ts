@@ -6,7 +6,10 @@ import {
   ReturnState,
   UpsellPayment,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  ProcessReturnRequestSchema,
+  UnflagReturnRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
@@ -15,6 +18,7 @@ import {
   exchangeWith,
   newReturn,
   newShop,
+  onlyProvider,
   reload,
   requestProcessing,
   runDeps,
@@ -34,6 +38,7 @@ import { insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts
 import { purgeJobs } from '../retention/purge.ts';
 import { unflagReturn } from '../review/flag.ts';
 import { listEffects } from './effects.ts';
+import { processReturn } from './process.ts';
 
 // A coat of 25.00 for goods of 20.00: the shopper pays 5.00.
 let db: TestDatabase;
@@ -68,6 +73,16 @@ describe('process return', () => {
       text: 'Processing was requested (warehouse)',
       facts: { picker: 'Ann', weight: '1.50', rush: 'true', note: 'null' },
     });
+  });
+
+  test('says that a return is queued already, even when its provider cannot be used', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await requestProcessing(db.pool, submitted);
+    const request = { shopId: submitted.shopId, returnId: submitted.id, actor };
+    const of = () => Promise.reject(new Error('the secrets cannot be decrypted'));
+    const providers = { ...onlyProvider(createEmbeddedCommerce(db.pool)), of };
+    const answer = processReturn(db.pool, create(ProcessReturnRequestSchema, request), providers);
+    expect(await answer).toMatchObject({ result: { case: 'alreadyQueued' } });
   });
 
   test('queues only the revision that the caller has read', async () => {

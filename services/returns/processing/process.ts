@@ -12,7 +12,7 @@ import { type AdditionalDetails, type DetailScalar, NO_PROVIDER } from '../../co
 import type { Providers } from '../../commerce/providers.ts';
 import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../../contract/limits.ts';
 import { exactNumber, type NumberText, numberText } from '../../contract/validate/exact-json.ts';
-import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { allInOrder, ifNeeded } from '../../platform/postgres/all-in-order.ts';
 import {
   committing,
   inTransaction,
@@ -36,7 +36,7 @@ import {
 } from '../arrivals/paid-part-store.ts';
 import { requireRevision, returnNotFound } from '../errors.ts';
 import type { ReturnRef } from '../return.ts';
-import { type Job, LAST_DETAILS, queueJob, storedDetails } from './jobs.ts';
+import { LAST_DETAILS, type QueuedJob, queueJob, storedDetails } from './jobs.ts';
 import { NO_PLACES } from './worker.ts';
 
 const processInput = z.object({
@@ -84,7 +84,7 @@ export async function processReturn(
     const [current, provider] = await together(tx, () =>
       allInOrder([
         lockRuleInput(tx, { shopId, returnId }),
-        providers.of(tx, { shopId, returnId, isCheck: true }),
+        ifNeeded(providers.of(tx, { shopId, returnId, isCheck: true })),
       ]),
     );
     // A call that queues nothing stores no key. So a repeat of it is checked again.
@@ -96,15 +96,15 @@ export async function processReturn(
     if (result) return { answer: { result, ...also } };
     if (expectedRevision !== 0n) requireRevision(current, expectedRevision);
     // The second look counts and logs the rejection.
-    if (!provider && !(await providers.of(tx, { shopId, returnId }))) {
+    if (!provider() && !(await providers.of(tx, { shopId, returnId }))) {
       return { answer: { result: withoutProvider(), ...also } };
     }
     const details = hasDetails ? requestDetails : current.previousDetails;
     const job = { shopId, returnId, details, source, actor, isCancellation: false };
     await claimKey(tx, use, returnId);
     const entry = queuedEntry(request, details);
-    const leased = await committing(tx, () => queueJob(tx, job, entry, { mayLease }));
-    return { answer: queued, leased };
+    const made = await committing(tx, () => queueJob(tx, job, entry, { mayLease }));
+    return { answer: queued, queued: made };
   };
   const { answer } = await places.queueing((mayLease) =>
     inTransaction(pool, (tx) => queue(tx, mayLease)),
@@ -114,8 +114,8 @@ export async function processReturn(
 
 interface Queueing {
   readonly answer: ProcessAnswer;
-  /** The queued job, when this process has its lease. */
-  readonly leased?: Job | undefined;
+  /** Absent when nothing was queued. */
+  readonly queued?: QueuedJob;
 }
 
 function queuedEntry({ returnId, source }: ProcessReturnRequest, details: AdditionalDetails) {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { EffectState } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   GiftCardMode,
@@ -26,8 +27,10 @@ import {
 } from '../../../test/kit/services/processing.ts';
 import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../../commerce/embedded.ts';
-import { CommerceFailure, type CommerceProvider } from '../../commerce/provider.ts';
+import { CommerceFailure, type CommerceProvider, type Effect } from '../../commerce/provider.ts';
+import type { Providers } from '../../commerce/providers.ts';
 import { withTraceparent } from '../../platform/telemetry/telemetry.ts';
+import { listEffects } from './effects.ts';
 import { RETRY_BACKOFF } from './jobs.ts';
 import { runJob } from './run.ts';
 
@@ -44,6 +47,10 @@ describe('processing', () => {
   });
 
   const never = new AbortController().signal;
+  const endJobs = () =>
+    db.pool.query(
+      "update processing_jobs set state = 'failed', finished_at = now() where finished_at is null",
+    );
   const runAll = (provider: CommerceProvider = commerce) => runDue(runDeps(db.pool, provider));
 
   test('records the last effect when the return cannot be closed', async () => {
@@ -63,6 +70,50 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ money: { value: '20.00', currency: 'GBP' } }]);
     const triggers = await triggersOf(db.pool, submitted);
     expect(triggers).toEqual(['return.updated', 'return.processing.failed']);
+  });
+
+  test('counts a failure to record the last effect as one of its step', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await requestProcessing(db.pool, submitted);
+    const named = async (): Promise<Effect> => ({
+      ...{ id: '1', name: '', gateway: '', provider: 'x'.repeat(200) },
+      ...{ amount: '20.00', currency: 'GBP', createdAt: new Date() },
+    });
+    const failures: number[] = [];
+    const deps = {
+      ...runDeps(db.pool, { ...creating(commerce, 'refund', named), find: named }),
+      retryBackoff: (failure: number) => {
+        failures.push(failure);
+        return 0;
+      },
+    };
+    for (let run = 0; run < 3; run += 1) await runJob(deps, await claimOne(db.pool), never);
+    expect(failures).toEqual([1, 2, 3]);
+    const [effect] = await listEffects(db.pool, {
+      shopId: submitted.shopId,
+      returnId: submitted.id,
+    });
+    expect(effect).toMatchObject({
+      state: EffectState.UNKNOWN,
+      problem: expect.stringMatching(/./),
+    });
+    await endJobs();
+  });
+
+  test('asks for the provider only to say that there is none', async () => {
+    const submitted = await newReturn(db.pool, await newShop(db.pool));
+    await requestProcessing(db.pool, submitted);
+    await db.pool.query("update returns set state = 'expired', processing = false where id = $1", [
+      submitted.id,
+    ]);
+    const asked: boolean[] = [];
+    const of: Providers['of'] = async (_, { isCheck = false }) => {
+      asked.push(isCheck);
+      return undefined;
+    };
+    const deps = runDeps(db.pool, commerce);
+    await runDue({ ...deps, providers: { ...deps.providers, of } });
+    expect(asked).not.toContain(false);
   });
 
   test('refunds, closes and archives the return, and publishes it once', async () => {

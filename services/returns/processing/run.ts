@@ -82,7 +82,7 @@ export function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<Ru
 /** What a run has done so far. When the run fails, its failure is recorded with these values. */
 interface Progress {
   failures: number;
-  /** The step that was requested of the provider, until its result is known. */
+  /** The step that was requested of the provider, until its result is recorded. */
   requested: RequestedStep | undefined;
 }
 
@@ -101,25 +101,39 @@ async function fulfil(
   const location = await stockLocation(deps, job, prepared);
   const located = { ...prepared, stock: atLocation(prepared.stock, location) };
   let made: MadeStep | undefined;
+  const record = async (done: MadeStep): Promise<void> => {
+    await recordEffect(pool, job, done);
+    succeeded(progress);
+  };
   for (const step of steps) {
-    if (made) await recordEffect(pool, job, made);
+    if (made) await record(made);
+    made = undefined;
     if (o.signal.aborted) {
       await releaseJob(pool, job);
       return 'queued';
     }
-    made = await requesting(progress, { step, commerce }, () =>
-      makeEffect({ pool, watch, job, prepared: located, step }),
-    );
+    progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
+    made = await makeEffect({ pool, watch, job, prepared: located, step });
   }
+  const last = made;
   try {
     // Records the last effect, too: one commit less.
-    await closeReturn(store, { job, restockMode, giftCardsAreExternal, units, location, made });
+    await closeReturn(store, {
+      ...{ job, restockMode, giftCardsAreExternal, units, location },
+      made: last,
+    });
   } catch (error) {
     // The return stays open, and its details must show what was made.
-    if (made && !(error instanceof LeaseLost)) await recordEffect(pool, job, made);
+    if (last && !(error instanceof LeaseLost)) await throughOutage(() => record(last), o.signal);
     throw error;
   }
   return 'ended';
+}
+
+/** Notes that the provider has made the requested step, and that this is recorded. */
+function succeeded(progress: Progress): void {
+  progress.requested = undefined;
+  progress.failures = 0;
 }
 
 /** Notes which step is requested while `work` runs, for the case that the request fails. */
@@ -130,8 +144,7 @@ async function requesting<T>(
 ): Promise<T> {
   progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
   const result = await work();
-  progress.requested = undefined;
-  progress.failures = 0;
+  succeeded(progress);
   return result;
 }
 

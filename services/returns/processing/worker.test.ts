@@ -91,6 +91,7 @@ describe('the processing worker', () => {
           return new Promise((resolve) => {
             const end = () => resolve('ended');
             ends.push(end);
+            if (signal.aborted) end();
             signal.addEventListener('abort', end);
           });
         },
@@ -170,6 +171,7 @@ describe('the processing worker', () => {
       const { seen, queue } = await freeWorker();
       for (const of of await newReturns(6)) await queue(of);
       expect(seen).toHaveLength(MAX_JOBS_OF_SHOP);
+      // The other two wait. A new one does not overtake them.
       const [other] = await newReturns(1);
       await queue(other as Return);
       await until(() => seen.some(({ returnId }) => returnId === other?.id));
@@ -197,6 +199,34 @@ describe('the processing worker', () => {
       await stopped;
       expect(seen).toEqual([]);
       expect(await claimOne(db.pool)).toMatchObject({ returnId: of?.id });
+    });
+
+    test('are awaited by a stop, and so are their jobs', async () => {
+      const { worker, seen } = await freeWorker();
+      const [of] = await newReturns(1);
+      const job = await leaseOne(db.pool, of as Return);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const call = worker.queueing(() => promise.then(() => ({ queued: job })));
+      let isStopped = false;
+      const stopped = worker.stop().then(() => {
+        isStopped = true;
+      });
+      await nextTurn();
+      expect(isStopped).toBe(false);
+      resolve();
+      await Promise.all([call, stopped]);
+      expect(seen).toHaveLength(1);
+    });
+
+    test('leave places for due jobs, however many wait', async () => {
+      const { worker, seen } = await freeWorker();
+      const { promise, resolve } = Promise.withResolvers<object>();
+      const calls = Array.from({ length: 30 }, () => worker.queueing(() => promise));
+      const [of] = await newReturns(1);
+      await requestProcessing(db.pool, of as Return);
+      await until(() => seen.length === 1);
+      resolve({});
+      await Promise.all(calls);
     });
 
     test('lose no job when the process dies after the commit', async () => {

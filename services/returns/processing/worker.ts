@@ -21,12 +21,18 @@ import {
   LEASE_MS,
   OPEN_JOB,
   PROCESSING,
+  type QueuedJob,
   queued,
   untilNextDueMs,
 } from './jobs.ts';
 
 /** Maximum number of concurrent jobs of one process. Most of the time they wait for the commerce provider. */
 const CONCURRENCY = 24;
+/**
+ * Maximum number of calls that may queue a job with a lease of this process. Calls may wait for a row, and the worker must
+ * still have places for the jobs that are due.
+ */
+const MAX_CALLS = CONCURRENCY / 2;
 /** Maximum time until a job is found whose notification was lost. Milliseconds. */
 const POLL_MS = 5_000;
 /** Minimum pause, because another process may have locked a due job. Milliseconds. */
@@ -50,13 +56,13 @@ interface ProcessingWorkerOptions {
 /** Where a call that queues a job may have it run. */
 export interface JobPlaces {
   /**
-   * Calls `queue` with whether this process can run one more job now. Then `queue` may return a job of which this
-   * process has the lease, and the job runs. So most jobs need no claim.
+   * Calls `queue` with whether this process can run one more job now. Then `queue` may return a job of which this process
+   * has the lease, and the job runs. So most jobs need no claim.
    *
    * When the process dies before the job runs, or the outcome of the commit is unknown, the lease expires, and another
    * worker takes over the job.
    */
-  queueing<T extends { readonly leased?: Job | undefined }>(
+  queueing<T extends { readonly queued?: QueuedJob }>(
     queue: (mayLease: boolean) => Promise<T>,
   ): Promise<T>;
 }
@@ -75,8 +81,8 @@ export function startProcessingWorker(
 ): Worker & JobPlaces & { wake(): void } {
   const stopping = new AbortController();
   const active = new Set<Promise<void>>();
-  /** Number of calls that may queue a job with a lease of this process. */
-  let queueing = 0;
+  /** Calls that may queue a job with a lease of this process. */
+  const calls = new Set<Promise<unknown>>();
   /** Whether jobs may be due that no worker has. They come before new ones. */
   let isWorkLeft = true;
   const heartbeat = PROCESSING.heartbeat(o.pool, o.logger);
@@ -88,7 +94,7 @@ export function startProcessingWorker(
       heartbeat.during([job], { signal: stopping.signal, work: (signal) => o.run(job, signal) }),
     )
       .then((end) => {
-        isWorkLeft ||= end === 'queued';
+        if (end === 'queued') loop.wake();
       })
       // The lease expires, and then another worker takes over the job.
       .catch((err) =>
@@ -104,7 +110,7 @@ export function startProcessingWorker(
     active.add(running);
   };
 
-  const free = () => CONCURRENCY - active.size - queueing;
+  const free = () => CONCURRENCY - active.size - calls.size;
 
   const loop = startLoop({
     name: 'processing',
@@ -137,19 +143,25 @@ export function startProcessingWorker(
   return {
     wake: () => loop.wake(),
     async queueing(queue) {
-      if (isWorkLeft || stopping.signal.aborted || free() <= 0) return queue(false);
-      queueing += 1;
+      const mayLease =
+        !isWorkLeft && !stopping.signal.aborted && free() > 0 && calls.size < MAX_CALLS;
+      const call = queue(mayLease);
+      if (mayLease) calls.add(call);
       try {
-        const queued = await queue(true);
-        if (queued.leased) launch(queued.leased);
-        return queued;
+        const result = await call;
+        const { queued } = result;
+        if (queued === 'waiting') loop.wake();
+        else if (queued) launch(queued);
+        return result;
       } finally {
-        queueing -= 1;
+        calls.delete(call);
+        if (isWorkLeft) loop.wake();
       }
     },
     async stop() {
       stopping.abort();
       await Promise.all([loop.stop(), takeover.stop(), listener.stop()]);
+      await Promise.allSettled(calls);
       await Promise.all(active);
     },
   };

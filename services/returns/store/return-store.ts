@@ -20,7 +20,12 @@ import { fittingParts } from './fitting.ts';
 import { loadForChange, loadLabel, loadReturn, loadReturns } from './load.ts';
 import { NEXT_REVISION } from './next-revision.ts';
 import { saveState } from './save-state.ts';
-import { addTimeline, insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
+import {
+  addTimeline,
+  insertTimeline,
+  type NewTimelineEntry,
+  timelineStatement,
+} from './timeline-store.ts';
 import { changing, type StoreDeps } from './transaction.ts';
 
 /** What the store writes for the caller of a change, in addition to the caller's own statements. */
@@ -258,9 +263,11 @@ async function changeLocked<T>(
     const snapshot = encodeReturn(current, details[i]);
     return own.map((event) => ({ ...event, snapshot }));
   });
+  // Made here, because only a failed statement prevents the commit.
+  const entries = isLast && timeline.length > 0 ? timelineStatement(by, timeline) : undefined;
   await by.end.send(tx, () =>
     allInOrder([
-      isLast ? addTimeline(tx, by, timeline) : Promise.resolve([]),
+      entries ? tx.query(entries) : Promise.resolve(),
       appendReturnEvents(tx, by, events),
     ]),
   );

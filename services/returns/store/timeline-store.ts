@@ -28,8 +28,16 @@ export async function addTimeline(
   entries: readonly NewTimelineEntry[],
 ): Promise<bigint[]> {
   if (entries.length === 0) return [];
-  const added = await tx.query<{ id: bigint }>(named('add-timeline', insertTimeline(by, entries)));
+  const added = await tx.query<{ id: bigint }>(timelineStatement(by, entries));
   return added.rows.map((row) => row.id);
+}
+
+/** The statement that writes entries, at least one. */
+export function timelineStatement(
+  by: { readonly shopId: bigint; readonly actor: Actor },
+  entries: readonly NewTimelineEntry[],
+) {
+  return named('add-timeline', insertTimeline(by, entries));
 }
 
 /** SQL: the end of a statement. It adds those of the timeline entries `e` for which the condition is true. */

@@ -2,7 +2,9 @@ import { create, toJson } from '@bufbuild/protobuf';
 import { AddressSchema } from '../../../proto/gen/rms/returns/v1/address_pb.ts';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { FoundOrder } from '../../commerce/provider.ts';
-import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { onlyRow } from '../../platform/postgres/only-row.ts';
+import { type Queryable, together } from '../../platform/postgres/postgres.ts';
 import {
   amountColumns,
   type Both,
@@ -54,30 +56,37 @@ export async function lockOrderRow(
   shopId: bigint,
   providerOrderId: bigint,
 ): Promise<bigint> {
-  const find = () =>
-    tx.query<{ id: bigint }>(
-      'select id from orders where shop_id = $1 and provider_order_id = $2 for no key update',
-      [shopId, providerOrderId],
-    );
-  const found = (await find()).rows[0];
-  if (found) return found.id;
-  await tx.query(
-    `insert into orders (shop_id, provider_order_id) values ($1, $2)
-     on conflict (shop_id, provider_order_id) do nothing`,
-    [shopId, providerOrderId],
-  );
-  const created = (await find()).rows[0];
-  if (!created) throw new Error('an order was not stored');
-  return created.id;
+  const values = [shopId, providerOrderId];
+  const add = () =>
+    tx.query({
+      name: 'add-order',
+      text: `insert into orders (shop_id, provider_order_id)
+             select $1::bigint, $2::bigint
+              where not exists (select from orders where shop_id = $1 and provider_order_id = $2)
+             on conflict (shop_id, provider_order_id) do nothing`,
+      values,
+    });
+  const lock = () =>
+    tx.query<{ id: bigint }>({
+      name: 'lock-order-row',
+      text: 'select id from orders where shop_id = $1 and provider_order_id = $2 for no key update',
+      values,
+    });
+  const [, locked] = await together(tx, () => allInOrder([add(), lock()]));
+  return onlyRow(locked).id;
 }
 
-/** Stores a submission. Returns the id of the new return. */
-export async function insertReturn(tx: Queryable, checked: CheckedSubmission): Promise<bigint> {
+/** Stores a submission without its parts. Returns the ids of the new return and of its order. */
+export async function insertReturn(
+  tx: Queryable,
+  checked: CheckedSubmission,
+): Promise<{ readonly id: bigint; readonly orderId: bigint }> {
   const { submission, currencies, sums } = checked;
   const { shopId, customer, order } = submission;
+  const orderId = await lockOrderRow(tx, shopId, order.providerOrderId);
   const row = {
     created_at: checked.createdAt,
-    order_id: (await lockOrderRow(tx, shopId, order.providerOrderId)).toString(),
+    order_id: orderId.toString(),
     order_name: order.name,
     order_number: order.number.toString(),
     provider_order_number: order.providerOrderNumber.toString(),
@@ -106,17 +115,27 @@ export async function insertReturn(tx: Queryable, checked: CheckedSubmission): P
      returning id`,
     [shopId, JSON.stringify(row)],
   );
-  if (!rows[0]) throw new Error('a return was not stored');
-  const { id } = rows[0];
-  if (checked.paidShipping) await recordPaidShipping(tx, row.order_id, checked);
-  if (checked.goodsLimit) await recordGoodsLimit(tx, row.order_id, checked);
-  await insertLines(tx, id, checked);
-  await insertExchanges(tx, id, checked);
-  return id;
+  return { id: onlyRow({ rows }).id, orderId };
+}
+
+/** Stores the parts of a submission, and what it says about its order. */
+export async function insertParts(
+  tx: Queryable,
+  { id, orderId }: { readonly id: bigint; readonly orderId: bigint },
+  checked: CheckedSubmission,
+): Promise<void> {
+  await together(tx, () =>
+    allInOrder([
+      ...(checked.paidShipping ? [recordPaidShipping(tx, orderId, checked)] : []),
+      ...(checked.goodsLimit ? [recordGoodsLimit(tx, orderId, checked)] : []),
+      insertLines(tx, id, checked),
+      insertExchanges(tx, id, checked),
+    ]),
+  );
 }
 
 /** The newest number counts, because the caller may have learned more. */
-async function recordPaidShipping(tx: Queryable, orderId: string, checked: CheckedSubmission) {
+async function recordPaidShipping(tx: Queryable, orderId: bigint, checked: CheckedSubmission) {
   const { submission, paidShipping = { shop: 0n, presentment: 0n }, currencies } = checked;
   await tx.query(
     `update orders
@@ -133,7 +152,7 @@ async function recordPaidShipping(tx: Queryable, orderId: string, checked: Check
 }
 
 /** The newest look-up counts. */
-async function recordGoodsLimit(tx: Queryable, orderId: string, checked: CheckedSubmission) {
+async function recordGoodsLimit(tx: Queryable, orderId: bigint, checked: CheckedSubmission) {
   const { submission, goodsLimit = { shop: 0n, presentment: 0n }, currencies } = checked;
   await tx.query(
     `update orders set goods_limit = $3, presentment_goods_limit = $4, goods_limit_in = $5

@@ -18,7 +18,8 @@ import {
   selectorOf,
 } from '../../commerce/find-order.ts';
 import { elsewhereOf, goodsLimitOf } from '../../commerce/remaining.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres/postgres.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
+import { inTransaction, type Queryable, together } from '../../platform/postgres/postgres.ts';
 import { decimalsOf } from '../../platform/values/currencies.ts';
 import {
   DomainError,
@@ -76,7 +77,13 @@ import {
   type SubmittedLine,
   submission,
 } from './submission.ts';
-import { type CheckedSubmission, insertReturn, lineColumns, lockOrderRow } from './submit-store.ts';
+import {
+  type CheckedSubmission,
+  insertParts,
+  insertReturn,
+  lineColumns,
+  lockOrderRow,
+} from './submit-store.ts';
 
 interface SubmitDeps {
   readonly pool: pg.Pool;
@@ -362,8 +369,11 @@ async function record(
 ): Promise<Return> {
   const checked = await judged(tx, o.checked);
   const { shopId, actor, flagReasons, returnMethod } = checked.submission;
-  const id = await insertReturn(tx, checked);
-  const created = await existing(store, tx, { shopId, id });
+  const inserted = await insertReturn(tx, checked);
+  const { id } = inserted;
+  const [, created] = await together(tx, () =>
+    allInOrder([insertParts(tx, inserted, checked), existing(store, tx, { shopId, id })]),
+  );
   await requireReturnable(tx, created).catch((error: unknown) => {
     throw usesPolicy(checked.submission) ? asNotEligible(error, checked.submission.lines) : error;
   });
@@ -376,7 +386,7 @@ async function record(
     { trigger: 'return.created', returnId: id },
     ...(issued ? [issued.event] : []),
   ];
-  await addTimeline(tx, checked.submission, [
+  const timeline = [
     submittedEntry(id, checked),
     ...(flagReasons.length > 0
       ? [{ returnId: id, kind: 'return.flagged', text: flagReasons.join('; ') }]
@@ -385,14 +395,16 @@ async function record(
       ? [{ returnId: id, kind: 'label.request.issued', text: 'A label was requested' }]
       : []),
     ...commentsOf(id, checked),
-  ]);
+  ];
   const by = { shopId, actor };
   const snapshot = encodeReturn(created);
   requireDetailsFit(created, { encodedBytes: snapshot.bytes.length });
-  await appendReturnEvents(
-    tx,
-    by,
-    events.map((event) => ({ ...event, snapshot })),
+  const announced = events.map((event) => ({ ...event, snapshot }));
+  await together(tx, () =>
+    allInOrder([
+      addTimeline(tx, checked.submission, timeline),
+      appendReturnEvents(tx, by, announced),
+    ]),
   );
   // The snapshot is of the return as it was submitted. A label is requested after that.
   return issued ? existing(store, tx, { shopId, id }) : created;

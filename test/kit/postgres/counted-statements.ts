@@ -21,7 +21,7 @@ export function countStatements(
     const query = client.query;
     const counted = (...args: unknown[]) => {
       const texts = textsOf(args[0]);
-      if (!texts.some((text) => text.includes('pg_notify($1'))) {
+      if (!texts.some((text) => text.startsWith('select pg_notify('))) {
         sent.roundTrips += 1;
         sent.statements.push(...texts);
       }

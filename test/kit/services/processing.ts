@@ -143,18 +143,14 @@ export async function requestProcessing(
 /** Requests processing where a place is free. Returns the job, which nobody runs. */
 export async function leaseOne(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Job> {
   let leased: Job | undefined;
-  await requestProcessing(
-    pool,
-    of,
-    {},
-    {
-      async queueing(queue) {
-        const queued = await queue(true);
-        leased = queued.leased;
-        return queued;
-      },
+  const places: JobPlaces = {
+    async queueing(queue) {
+      const result = await queue(true);
+      if (result.queued !== 'waiting') leased = result.queued;
+      return result;
     },
-  );
+  };
+  await requestProcessing(pool, of, {}, places);
   if (!leased) throw new Error('the job got no lease');
   return leased;
 }
