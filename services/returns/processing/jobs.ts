@@ -4,7 +4,7 @@ import type { AdditionalDetails } from '../../commerce/provider.ts';
 import { parseExactJson } from '../../contract/validate/exact-json.ts';
 import { createJobLease, LeaseLost } from '../../platform/leases/leases.ts';
 import { onlyRow } from '../../platform/postgres/only-row.ts';
-import type { Queryable } from '../../platform/postgres/postgres.ts';
+import { afterCommit, type Queryable } from '../../platform/postgres/postgres.ts';
 import { named, type Param, param, raw, type Sql, sql } from '../../platform/postgres/sql.ts';
 import { addedJitter, createBackoff } from '../../platform/process/backoff.ts';
 import { systemActor } from '../../platform/security/identity.ts';
@@ -220,9 +220,7 @@ export const queued = (pauseMs: Param): Sql =>
  */
 export async function releaseJob(db: Queryable, job: Job, pauseMs = 0): Promise<void> {
   await PROCESSING.write(db, job, { name: 'processing-release', set: queued(param(pauseMs)) });
-  if (pauseMs > 0) return;
-  const text = "select pg_notify($1 || current_schema(), '')";
-  await db.query({ name: 'processing-notify', text, values: [JOBS_CHANNEL_PREFIX] });
+  if (pauseMs === 0) await notifyWorkers(db);
 }
 
 /**
@@ -250,10 +248,13 @@ export const RETRY_BACKOFF = createBackoff({
   jitter: addedJitter,
 });
 
-/**
- * Prefix of the channel `processing_<schema>`, which is notified by the commit that queues a job without a lease.
- */
+/** Prefix of the channel `processing_<schema>`, which is notified when a job is queued without a lease. */
 export const JOBS_CHANNEL_PREFIX = 'processing_';
+
+async function notifyWorkers(db: Queryable): Promise<void> {
+  const text = "select pg_notify($1 || current_schema(), '')";
+  await db.query({ name: 'processing-notify', text, values: [JOBS_CHANNEL_PREFIX] });
+}
 
 /** The values of a new job. */
 export type NewJob = Pick<
@@ -280,7 +281,7 @@ export async function queueJob(
 ): Promise<QueuedJob> {
   const shop = param(job.shopId);
   const returnId = param(job.returnId);
-  const { rows } = await tx.query<JobRow & { token: bigint | null; notified: string | null }>(
+  const result = await tx.query<JobRow & { token: bigint | null }>(
     named(
       'processing-queue',
       sql`
@@ -303,10 +304,14 @@ with lease as (
   update returns set processing = true, queued_at = coalesce(queued_at, now())
    where shop_id = ${shop} and id = ${returnId}
 ), entry as (${insertTimeline(job, [entry])})
-select queued.*, case when token is null then pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')::text end as notified
-  from queued`,
+select * from queued`,
     ),
   );
-  const { token, notified: _, ...row } = onlyRow({ rows });
-  return token === null ? 'waiting' : jobOf({ ...row, token });
+  const { token, ...row } = onlyRow(result);
+  if (token !== null) return jobOf({ ...row, token });
+  // After the commit, because PostgreSQL runs commits with a notification one after the other. A lost notification delays
+  // the job until the next poll of a worker.
+  const isNotified = afterCommit(tx, (pool) => void notifyWorkers(pool).catch(() => {}));
+  if (!isNotified) await notifyWorkers(tx);
+  return 'waiting';
 }

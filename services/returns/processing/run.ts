@@ -124,7 +124,7 @@ async function fulfil(
     });
   } catch (error) {
     // The return stays open, and its details must show what was made.
-    if (last && !(error instanceof LeaseLost)) await throughOutage(() => record(last), o.signal);
+    if (last && !(error instanceof LeaseLost)) await record(last);
     throw error;
   }
   return 'ended';
