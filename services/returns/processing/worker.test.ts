@@ -224,8 +224,9 @@ describe('the processing worker', () => {
       const stopped = worker.stop().then(() => {
         isStopped = true;
       });
-      // A worker without a call needs as long.
+      // A worker without a call does not need longer than this.
       await other.worker.stop();
+      await newReturns(1);
       expect(isStopped).toBe(false);
       resolve();
       await Promise.all([call, stopped]);
@@ -242,8 +243,11 @@ describe('the processing worker', () => {
       const calls = Array.from({ length: 30 }, () => worker.queueing(wait));
       const [of] = await newReturns(1);
       await requestProcessing(db.pool, of as Return);
-      await until(() => seen.length === 1);
-      resolve();
+      try {
+        await until(() => seen.length === 1);
+      } finally {
+        resolve();
+      }
       await Promise.all(calls);
     });
 
