@@ -135,7 +135,7 @@ describe('a return costs', () => {
       const deps = runDeps(pool, createEmbeddedCommerce(pool));
       await runJob(deps, await leaseOne(pool, of), AbortSignal.any([]));
     };
-    expect(await cost(process)).toEqual({ statements: 20, roundTrips: 11 });
+    expect(await cost(process)).toEqual({ statements: 21, roundTrips: 11 });
     expect(await triggersOf(returns.pool, of)).toEqual(['return.closed']);
   });
 });

@@ -3,8 +3,9 @@ import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_
 import type { AdditionalDetails } from '../../commerce/provider.ts';
 import { parseExactJson } from '../../contract/validate/exact-json.ts';
 import { createJobLease, LeaseLost } from '../../platform/leases/leases.ts';
+import { allInOrder } from '../../platform/postgres/all-in-order.ts';
 import { onlyRow } from '../../platform/postgres/only-row.ts';
-import { afterCommit, type Queryable } from '../../platform/postgres/postgres.ts';
+import { afterCommit, type Queryable, together } from '../../platform/postgres/postgres.ts';
 import { named, type Param, param, raw, type Sql, sql } from '../../platform/postgres/sql.ts';
 import { addedJitter, createBackoff } from '../../platform/process/backoff.ts';
 import { systemActor } from '../../platform/security/identity.ts';
@@ -269,8 +270,8 @@ export type QueuedJob = Job | 'waiting';
  * Queues a job, marks its return as queued, and adds a timeline entry. The caller must hold the row lock of the return,
  * and must have checked that no job is queued.
  *
- * @param o.mayLease whether this process runs the job after the commit. It does, unless the shop has its maximum number of
- *   jobs, which may also wait, or another call leases a job for the shop at this moment: neither sees the other's lease.
+ * @param o.mayLease whether this process runs the job after the commit, which must follow at once. It does, unless the shop
+ *   has its maximum number of jobs, which may also wait.
  * @returns the job when this process has its lease; `waiting` when a worker must claim it.
  */
 export async function queueJob(
@@ -281,16 +282,20 @@ export async function queueJob(
 ): Promise<QueuedJob> {
   const shop = param(job.shopId);
   const returnId = param(job.returnId);
-  const result = await tx.query<JobRow & { token: bigint | null }>(
-    named(
-      'processing-queue',
-      sql`
+  // So that calls see each other's leases. Held for this statement and the commit, which the caller sends with it.
+  const lock = async () => {
+    if (!mayLease) return;
+    const text = 'select pg_advisory_xact_lock(hashtextextended($1, 0))';
+    const values = [`returns:processing:${job.shopId}`];
+    await tx.query({ name: 'processing-lock-shop', text, values });
+  };
+  const statement = named(
+    'processing-queue',
+    sql`
 with lease as (
   select nextval('processing_tokens') as token, ${PROCESSING.expiry} as expires_at
-   where case when ${mayLease}::boolean then
-     pg_try_advisory_xact_lock(hashtextextended('returns:processing:' || ${shop}::bigint, 0))
-     and ${raw(MAX_JOBS_OF_SHOP)} > (select count(*) from (
-       select from processing_jobs where shop_id = ${shop} and ${isOpen} limit ${raw(MAX_JOBS_OF_SHOP)}) open) end
+   where ${mayLease}::boolean and ${raw(MAX_JOBS_OF_SHOP)} > (select count(*) from (
+     select from processing_jobs where shop_id = ${shop} and ${isOpen} limit ${raw(MAX_JOBS_OF_SHOP)}) open)
 ), queued as (
   insert into processing_jobs as job
     (shop_id, return_id, state, details, source, actor, traceparent, tracestate, lease_token, due_at)
@@ -305,7 +310,9 @@ with lease as (
    where shop_id = ${shop} and id = ${returnId}
 ), entry as (${insertTimeline(job, [entry])})
 select * from queued`,
-    ),
+  );
+  const [, result] = await together(tx, () =>
+    allInOrder([lock(), tx.query<JobRow & { token: bigint | null }>(statement)]),
   );
   const { token, ...row } = onlyRow(result);
   if (token !== null) return jobOf({ ...row, token });

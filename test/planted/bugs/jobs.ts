@@ -74,8 +74,8 @@ export const jobBugs: readonly Bug[] = [
     name: 'leases-at-the-same-moment',
     promise: 'a shop leaves places for others',
     file: 'services/returns/processing/jobs.ts',
-    find: "pg_try_advisory_xact_lock(hashtextextended('returns:processing:'",
-    replace: "(null is distinct from hashtextextended('returns:processing:'",
+    find: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    replace: 'select hashtextextended($1, 0)',
     tests: WORKER,
   },
   {
