@@ -115,16 +115,13 @@ async function fulfil(
     progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
     made = await makeEffect({ pool, watch, job, prepared: located, step });
   }
-  const last = made;
+  const closing = { job, restockMode, giftCardsAreExternal, units, location, made };
   try {
     // Records the last effect, too: one commit less.
-    await closeReturn(store, {
-      ...{ job, restockMode, giftCardsAreExternal, units, location },
-      made: last,
-    });
+    await closeReturn(store, closing);
   } catch (error) {
     // The return stays open, and its details must show what was made.
-    if (last && !(error instanceof LeaseLost)) await record(last);
+    if (made && !(error instanceof LeaseLost)) await record(made);
     throw error;
   }
   return 'ended';

@@ -149,9 +149,9 @@ export function startProcessingWorker(
       if (mayLease) calls.add(call);
       try {
         const result = await call;
-        const { queued } = result;
-        if (queued === 'waiting') loop.wake();
-        else if (queued) launch(queued);
+        const { queued: job } = result;
+        if (job === 'waiting') loop.wake();
+        else if (job) launch(job);
         return result;
       } finally {
         calls.delete(call);

@@ -58,7 +58,7 @@ export const jobBugs: readonly Bug[] = [
     name: 'last-effect-lost',
     promise: 'the details of an open return show each effect that was made',
     file: 'services/returns/processing/run.ts',
-    find: 'if (last && !(error instanceof LeaseLost)) await record(last);',
+    find: 'if (made && !(error instanceof LeaseLost)) await record(made);',
     replace: '',
     tests: ['services/returns/processing/run.test.ts'],
   },
