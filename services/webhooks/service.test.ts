@@ -107,10 +107,10 @@ describe('the service', () => {
 
     test('stops at 100 per shop, also with parallel calls', async () => {
       const shopId = newShop();
-      let hosts = 0;
+      let domains = 0;
       const call = () => {
-        hosts += 1;
-        const url = `https://partner-${hosts}.example.com/`;
+        domains += 1;
+        const url = `https://partner-${domains}.com/`;
         return webhooks.client.createSubscription({ shopId, actor, ...fields, url });
       };
       // In rounds, so that none waits longer than a call may.

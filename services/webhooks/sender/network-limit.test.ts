@@ -211,12 +211,15 @@ describe('what a receiver gets before its first 2xx', () => {
   });
 });
 
-/** Receivers with public names and addresses, by address. Others cannot be reached. */
+/**
+ * Receivers with public names and addresses, by address. Others cannot be reached. Each name below `github.io` is a
+ * domain of its own, so that a shop may have many.
+ */
 async function publicNet(ports: Readonly<Record<string, number>>) {
   const authority = createAuthority('public');
   const servers = await Promise.all(
     Object.entries(ports).map(async ([address, port]) => {
-      const tls = createTlsServer(authority.issue({ name: '*.example.com' }), (socket) => {
+      const tls = createTlsServer(authority.issue({ name: '*.github.io' }), (socket) => {
         socket.on('error', () => {});
         socket.pipe(connect(port, '127.0.0.1')).pipe(socket);
       });
@@ -238,7 +241,7 @@ async function publicNet(ports: Readonly<Record<string, number>>) {
 
 describe('an attempt', () => {
   const policy = { allowedOrigins: [], isAllowedOrigin: () => false, stackPorts: () => [] };
-  const sending = { url: 'https://hooks.example.com/', headers: {}, body: Buffer.from('{}') };
+  const sending = { url: 'https://hooks.github.io/', headers: {}, body: Buffer.from('{}') };
   const ends: (() => unknown)[] = [];
   afterEach(async () => {
     jest.useRealTimers();
@@ -302,7 +305,7 @@ describe('an attempt', () => {
     ends.unshift(() => webhooks.stop());
     const shopId = newShop();
     for (let nth = 1; nth <= 12; nth += 1)
-      await webhooks.subscribe({ shopId, url: `https://hooks${nth}.example.com/` });
+      await webhooks.subscribe({ shopId, url: `https://hooks${nth}.github.io/` });
     const locking = await db.pool.connect();
     try {
       await locking.query('begin; lock table receiver_networks in access exclusive mode');
@@ -335,7 +338,7 @@ describe.each([1, 2])('webhooks on many names of one address, with %d processes'
 
     const shopId = newShop();
     for (let nth = 1; nth <= WEBHOOKS; nth += 1)
-      await one.subscribe({ shopId, url: `https://hooks${nth}.example.com/` });
+      await one.subscribe({ shopId, url: `https://hooks${nth}.github.io/` });
     await one.publish(sampleEvent('return.closed', shopId));
     let offsetMs = 0;
     const nextMinute = async () => {
