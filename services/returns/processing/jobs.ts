@@ -257,12 +257,6 @@ async function notifyWorkers(db: Queryable): Promise<void> {
   await db.query({ name: 'processing-notify', text, values: [JOBS_CHANNEL_PREFIX] });
 }
 
-/** The values of a new job. */
-export type NewJob = Pick<
-  Job,
-  'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'
->;
-
 /** A job of which this process has the lease, or one that waits for a worker. */
 export type QueuedJob = Job | 'waiting';
 
@@ -276,7 +270,7 @@ export type QueuedJob = Job | 'waiting';
  */
 export async function queueJob(
   tx: Queryable,
-  job: NewJob,
+  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'>,
   entry: NewTimelineEntry,
   { mayLease = false } = {},
 ): Promise<QueuedJob> {

@@ -112,7 +112,7 @@ async function fulfil(
       await releaseJob(pool, job);
       return 'queued';
     }
-    progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
+    begun(progress, { step, commerce });
     made = await makeEffect({ pool, watch, job, prepared: located, step });
   }
   const closing = { job, restockMode, giftCardsAreExternal, units, location, made };
@@ -127,19 +127,29 @@ async function fulfil(
   return 'ended';
 }
 
+interface StepAtProvider {
+  readonly step: Step;
+  readonly commerce: CommerceProvider;
+}
+
+/** Notes which step is requested, for the case that the request fails. */
+function begun(progress: Progress, { step, commerce }: StepAtProvider): void {
+  progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
+}
+
 /** Notes that the provider has made the requested step, and that this is recorded. */
 function succeeded(progress: Progress): void {
   progress.requested = undefined;
   progress.failures = 0;
 }
 
-/** Notes which step is requested while `work` runs, for the case that the request fails. */
+/** Notes which step is requested while `work` runs. */
 async function requesting<T>(
   progress: Progress,
-  { step, commerce }: { readonly step: Step; readonly commerce: CommerceProvider },
+  of: StepAtProvider,
   work: () => Promise<T>,
 ): Promise<T> {
-  progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
+  begun(progress, of);
   const result = await work();
   succeeded(progress);
   return result;
