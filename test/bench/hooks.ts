@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LOCAL_ACTOR } from '../../deploy/local/clients.ts';
 import { inParallel } from '../../deploy/local/demo/in-parallel.ts';
+import type { NodeOptions } from '../kit/process.ts';
 import { startWorker, type Worker } from './child.ts';
-import type { PublisherMethods } from './publisher.ts';
+import type { PublisherMethods } from './publishing.ts';
 import type { Bench } from './row.ts';
 import type { Arrivals, Receivers, SinkMethods } from './sink.ts';
 
@@ -39,15 +40,32 @@ export async function startHooks(
   { perShop = 1, receivers = {} }: HookOptions = {},
 ): Promise<Hooks> {
   const { platform } = bench;
-  const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/sink.ts'] });
-  const publisher = startWorker<PublisherMethods>({
-    name: 'publisher',
+  const publisher = {
     args: ['test/bench/publisher.ts'],
     env: { DATABASE_URL: platform.urlOf('returns') },
+  };
+  return startEnds({ publisher, receivers, perShop }, async (origin, sink) => {
+    await sink.call('learn', await subscribe(bench, { shops, perShop, origin }));
   });
+}
+
+interface EndOptions {
+  readonly publisher: Pick<NodeOptions, 'args' | 'env'>;
+  readonly receivers: Receivers;
+  /** Number of deliveries of an event. */
+  readonly perShop: number;
+}
+
+/** Starts publisher and sink, and calls `subscribe` with the sink's origin. */
+export async function startEnds(
+  o: EndOptions,
+  subscribe: (origin: string, sink: Worker<SinkMethods>) => Promise<void>,
+): Promise<Hooks> {
+  const { perShop, receivers } = o;
+  const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/sink.ts'] });
+  const publisher = startWorker<PublisherMethods>({ name: 'publisher', ...o.publisher });
   const port = await sink.call('listen', receivers);
-  const origin = `${receivers.certificate ? 'https' : 'http'}://127.0.0.1:${port}`;
-  await sink.call('learn', await subscribe(bench, { shops, perShop, origin }));
+  await subscribe(`${receivers.certificate ? 'https' : 'http'}://127.0.0.1:${port}`, sink);
   let received = 0;
   sink.onReceived((count) => {
     received = count;

@@ -13,6 +13,7 @@ interface Options {
   readonly json?: string;
   readonly compare?: string;
   readonly pairs: number;
+  readonly peerBin?: string;
 }
 
 // On a signal the process exits normally, which stops its child processes.
@@ -31,6 +32,7 @@ const program = new Command('npm run bench --')
   .option('--json <file>', 'write the figures as JSON')
   .option('--compare <commit>', 'run this checkout and a commit alternately, and print ratios')
   .option('--pairs <count>', 'number of runs of each with --compare', wholeNumber, 4)
+  .option('--peer-bin <folder>', 'programs of the row peers: outpost, outpost-server, svix-server')
   .addHelpText(
     'after',
     '\nStatus 1: a row did not run. Status 2: the background load was above 2 % of the machine, so a row is not published.',

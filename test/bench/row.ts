@@ -6,6 +6,13 @@ export interface Bench {
   /** Whether to shorten everything, for development and to see that the bench works. */
   readonly quick: boolean;
   readonly platform: Platform;
+  /** A folder with programs of the row `peers`. */
+  readonly peerBin?: string;
+  /** What later rows use of earlier ones. */
+  readonly measured: {
+    /** CPU-s per 1,000 deliveries of Outpost in a burst. */
+    peerDelivery?: number | undefined;
+  };
   /** Prints progress. */
   note(text: string): void;
   /** Returns ids of this many shops that no other row uses. */

@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import { sharesOf } from './background-load.ts';
 import { machineLines } from './machine.ts';
 import { startPlatform } from './platform.ts';
@@ -13,6 +14,8 @@ export interface RunOptions {
   readonly writeDocs: boolean;
   /** A file for the figures as JSON. */
   readonly json?: string;
+  /** A folder with programs of the row `peers`. */
+  readonly peerBin?: string;
 }
 
 /** Runs rows one after the other on one platform, and prints their figures. */
@@ -24,6 +27,8 @@ export async function runRows(o: RunOptions): Promise<Result[]> {
   const bench: Bench = {
     quick: o.quick,
     platform,
+    ...(o.peerBin !== undefined && { peerBin: resolve(o.peerBin) }),
+    measured: {},
     note: (text) => void process.stdout.write(`  ${text}\n`),
     newShops(count) {
       const first = lastShop + 1n;

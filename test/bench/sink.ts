@@ -40,8 +40,8 @@ export interface Receivers {
   readonly answerMs?: readonly [number, number];
   /** With a certificate receivers use TLS. */
   readonly certificate?: { readonly cert: string; readonly key: string };
-  /** Whether header names have Go's form (`Webhook-Id`) instead of lower case. */
-  readonly isCanonical?: boolean;
+  /** Names of headers as the sender writes them. Lower case by default. */
+  readonly names?: { readonly id: string; readonly length: string };
 }
 
 /** Any prime: response times then cover the whole range, and are the same in every run. */
@@ -53,7 +53,7 @@ let answered = 0;
 /** A receiver as cheap as possible in Node. It parses just enough of HTTP to find the end of a request. */
 async function listen(o: Receivers): Promise<number> {
   answerMs = o.answerMs;
-  if (o.isCanonical) names = { id: 'Webhook-Id', length: 'Content-Length' };
+  names = o.names ?? names;
   const accept = (socket: Socket): void => {
     counts.connections += 1;
     socket.on('error', () => socket.destroy());

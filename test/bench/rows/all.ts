@@ -7,6 +7,7 @@ import { idle } from './idle.ts';
 import { life } from './life.ts';
 import { mcp } from './mcp.ts';
 import { overload } from './overload.ts';
+import { peers } from './peers.ts';
 import { read } from './read.ts';
 import { start } from './start.ts';
 import { steady50, steady200 } from './steady.ts';
@@ -16,6 +17,7 @@ import { write } from './write.ts';
 
 /** All rows, in the order of the table of goals. */
 export const ROWS: readonly Row[] = [
+  peers,
   throughput,
   throughputBatch,
   slowReceivers,
