@@ -47,6 +47,16 @@ export function atLeast(bound: number, o: Goal): Figure {
   return { ...figure(o), goal: `≥ ${text(o, bound)}`, met: o.value >= bound };
 }
 
+/** CPU-s per 1,000, and its goal: a number of deliveries of Outpost in the burst of the same run. */
+export function cpuFigures({ measured }: Bench, bound: number, o: Goal): Figure[] {
+  const { peerDelivery } = measured;
+  if (peerDelivery === undefined) return [figure(o)];
+  return [
+    figure(o),
+    atMost(bound, { name: `${o.name}, to a delivery of Outpost`, value: o.value / peerDelivery }),
+  ];
+}
+
 /** A value without a goal. */
 export function figure(o: Goal): Figure {
   return {
