@@ -61,6 +61,8 @@ export function createPrograms(o: {
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { PATH: path, HOME: o.folder, ...env },
     });
+    // A program that cannot be started never listens.
+    child.once('error', (error) => process.stderr.write(`${error.message}\n`));
     children.push(child);
     pids.push(child.pid ?? 0);
   };

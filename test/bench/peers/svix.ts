@@ -22,8 +22,6 @@ export const svix: Peer = {
     ];
     const port = await freePort();
     const settings = {
-      PATH: process.env.PATH ?? '',
-      HOME: folder,
       SVIX_LISTEN_ADDRESS: `127.0.0.1:${port}`,
       SVIX_DB_DSN: postgres,
       SVIX_REDIS_DSN: `redis://127.0.0.1:${redis}`,
@@ -33,11 +31,11 @@ export const svix: Peer = {
       SVIX_WHITELABEL_HEADERS: 'true',
       SVIX_WHITELIST_SUBNETS: '["127.0.0.0/8"]',
       SVIX_WORKER_MAX_TASKS: concurrency,
-      SVIX_LOG_LEVEL: 'error',
     };
-    const program = join(bin, 'svix-server');
-    await run(program, ['migrate'], { env: settings, cwd: folder });
-    const { stdout } = await run(program, ['jwt', 'generate'], { env: settings, cwd: folder });
+    const command = (args: readonly string[]) =>
+      run(join(bin, 'svix-server'), [...args], { env: settings, cwd: folder });
+    await command(['migrate']);
+    const { stdout } = await command(['jwt', 'generate']);
     programs.start('svix-server', [], settings);
     await untilListening(port);
     const token = stdout.trim().split(' ').at(-1) ?? '';
