@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { toBinary } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import type { EventBus, Subscription } from '../../../services/platform/bus/event-bus.ts';
+import type {
+  EventBus,
+  ReceivedRecord,
+  Subscription,
+} from '../../../services/platform/bus/event-bus.ts';
 import { createShardHolder } from '../../../services/platform/leases/shards.ts';
 import { createSigningKeys } from '../../../services/platform/outbound/signing-keys.ts';
 import type { Telemetry } from '../../../services/platform/telemetry/telemetry.ts';
@@ -54,16 +58,8 @@ const MAX_ROUNDS = 10;
 export async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void> {
   const pool = poolOf(simulated, trial.pool);
   const fresh: FreshDeliveries[] = [];
-  const handle = await fanOutHandler(pool, trial, fresh);
-  await handle(
-    trial.events.map((event, nth) => ({
-      topic: 'rms.returns.events.v1',
-      position: `0:${nth}`,
-      key: `${event.shopId}:${event.returnId}`,
-      value: toBinary(EventSchema, event),
-      headers: {},
-    })),
-  );
+  const fanOut = await fanOutOn(pool, trial, fresh);
+  await fanOut(trial.events);
   await sendAll(simulated, { pool, trial, fresh });
   const webhookId = trial.replayed();
   if (webhookId === undefined) throw new Error('there is no delivery to replay');
@@ -74,12 +70,12 @@ export async function runOnce(simulated: SimulatedProcess, trial: Trial): Promis
   await sendAll(simulated, { pool, trial, fresh: [] });
 }
 
-/** The handler of the consumer, on the pool of the simulated process. Only the handler can be killed. */
-async function fanOutHandler(
+/** The consumer's handler of events, on the pool of the simulated process. Only the handler can be killed. */
+export async function fanOutOn(
   pool: pg.Pool,
-  trial: Trial,
+  trial: Pick<Trial, 'pool' | 'telemetry' | 'clock'>,
   fresh: FreshDeliveries[],
-): Promise<Subscription['handle']> {
+): Promise<(events: readonly Event[]) => Promise<void>> {
   let handle: Subscription['handle'] = async () => {};
   let used = trial.pool;
   const bus: EventBus = {
@@ -112,7 +108,17 @@ async function fanOutHandler(
   });
   await consumer.stop();
   used = pool;
-  return handle;
+  return (events) => handle(events.map(recordOf));
+}
+
+function recordOf(event: Event, nth: number): ReceivedRecord {
+  return {
+    topic: 'rms.returns.events.v1',
+    position: `0:${nth}`,
+    key: `${event.shopId}:${event.returnId}`,
+    value: toBinary(EventSchema, event),
+    headers: {},
+  };
 }
 
 /**
@@ -149,8 +155,12 @@ async function sendAll(
   if (simulated.isKilled) throw new Error('this process was killed');
 }
 
-/** The parts of a process that send deliveries. */
-function sender(simulated: SimulatedProcess, pool: pg.Pool, { telemetry, clock, sink }: Trial) {
+/** The parts of a process that send deliveries, without the loops that would run them. */
+export function sender(
+  simulated: SimulatedProcess,
+  pool: pg.Pool,
+  { telemetry, clock, sink }: Pick<Trial, 'telemetry' | 'clock' | 'sink'>,
+) {
   const active = new ActiveQueues();
   const inFlight = new InFlightAttempts();
   const healthChanges = createHealthChanges();
