@@ -1,6 +1,6 @@
-import type { Hooks } from '../hooks.ts';
-import { startEnds } from '../hooks.ts';
-import type { Receivers } from '../sink.ts';
+import type { Hooks } from '../ends/hooks.ts';
+import { startEnds } from '../ends/hooks.ts';
+import type { Receivers } from '../ends/sink.ts';
 import { createPrograms, type Programs } from './programs.ts';
 
 /** The only topic. */

@@ -3,8 +3,8 @@ import { toJson } from '@bufbuild/protobuf';
 import { Pool } from 'undici';
 import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
+import { createPublisher } from '../ends/publishing.ts';
 import { serveParent } from '../ipc.ts';
-import { createPublisher } from '../publishing.ts';
 
 /** How an API takes an event. */
 interface Api {

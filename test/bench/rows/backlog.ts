@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { addBacklog, dropBacklog } from '../backlog.ts';
+import { startHooks } from '../ends/hooks.ts';
 import type { Figure } from '../figure.ts';
-import { startHooks } from '../hooks.ts';
 import { startMeter, type Work, withoutEnds } from '../measure.ts';
 import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { resetStatements, type Statement, statementsSince } from '../statements.ts';

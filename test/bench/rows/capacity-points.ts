@@ -1,7 +1,7 @@
+import type { Receivers } from '../ends/sink.ts';
 import type { Figure } from '../figure.ts';
 import { BY_PROCESS, byProcessFigure } from '../measure.ts';
 import { type Bench, figure, type Row } from '../row.ts';
-import type { Receivers } from '../sink.ts';
 import { measureFlow } from './steady.ts';
 
 /** A rate at which the capacity model is compared with a measurement. It is not used for the coefficients. */

@@ -1,7 +1,7 @@
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
 import { startWorker } from '../child.ts';
+import { startHooks } from '../ends/hooks.ts';
 import type { Figure } from '../figure.ts';
-import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
 import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';

@@ -1,4 +1,4 @@
-import { type Hooks, startHooks } from '../hooks.ts';
+import { type Hooks, startHooks } from '../ends/hooks.ts';
 import { startMeter, withoutEnds } from '../measure.ts';
 import { atMost, type Bench, figure, type Row } from '../row.ts';
 import { spreadOf } from '../stats.ts';

@@ -1,6 +1,6 @@
 import { startWorker } from '../child.ts';
+import { startHooks } from '../ends/hooks.ts';
 import type { Figure } from '../figure.ts';
-import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { LoadRequest } from '../load.ts';
 import { byProcessFigure, startMeter, together, type Work } from '../measure.ts';

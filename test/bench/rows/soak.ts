@@ -1,8 +1,8 @@
 import { PROCESS_NAMES } from '../../../services/platform/services.ts';
 import { until } from '../../kit/until.ts';
 import { startWorker } from '../child.ts';
+import { startHooks } from '../ends/hooks.ts';
 import type { Figure } from '../figure.ts';
-import { startHooks } from '../hooks.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
 import type { Platform } from '../platform.ts';

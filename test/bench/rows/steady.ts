@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from '../../../deploy/local/demo/percentiles.ts';
+import { startHooks } from '../ends/hooks.ts';
+import type { Receivers } from '../ends/sink.ts';
 import type { Figure } from '../figure.ts';
-import { startHooks } from '../hooks.ts';
 import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
 import { atMost, type Bench, figure, type Row } from '../row.ts';
-import type { Receivers } from '../sink.ts';
 import { mostExpensive, resetStatements, statementsSince } from '../statements.ts';
 
 const SHOPS = 50;

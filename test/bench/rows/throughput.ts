@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type HookOptions, type Hooks, startHooks } from '../ends/hooks.ts';
 import type { Figure } from '../figure.ts';
-import { type HookOptions, type Hooks, startHooks } from '../hooks.ts';
 import {
   byProcessFigure,
   residentText,

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { LOCAL_ACTOR } from '../../deploy/local/clients.ts';
-import { inParallel } from '../../deploy/local/demo/in-parallel.ts';
-import type { NodeOptions } from '../kit/process.ts';
-import { startWorker, type Worker } from './child.ts';
+import { LOCAL_ACTOR } from '../../../deploy/local/clients.ts';
+import { inParallel } from '../../../deploy/local/demo/in-parallel.ts';
+import type { NodeOptions } from '../../kit/process.ts';
+import { startWorker, type Worker } from '../child.ts';
+import type { Bench } from '../row.ts';
 import type { PublisherMethods } from './publishing.ts';
-import type { Bench } from './row.ts';
 import type { Arrivals, Receivers, SinkMethods } from './sink.ts';
 
 /** Maximum number of concurrent calls that create subscriptions. */
@@ -41,7 +41,7 @@ export async function startHooks(
 ): Promise<Hooks> {
   const { platform } = bench;
   const publisher = {
-    args: ['test/bench/publisher.ts'],
+    args: ['test/bench/ends/publisher.ts'],
     env: { DATABASE_URL: platform.urlOf('returns') },
   };
   return startEnds({ publisher, receivers, perShop }, async (origin, sink) => {
@@ -62,7 +62,7 @@ export async function startEnds(
   subscribe: (origin: string, sink: Worker<SinkMethods>) => Promise<void>,
 ): Promise<Hooks> {
   const { perShop, receivers } = o;
-  const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/sink.ts'] });
+  const sink = startWorker<SinkMethods>({ name: 'sink', args: ['test/bench/ends/sink.ts'] });
   const publisher = startWorker<PublisherMethods>({ name: 'publisher', ...o.publisher });
   const port = await sink.call('listen', receivers);
   await subscribe(`${receivers.certificate ? 'https' : 'http'}://127.0.0.1:${port}`, sink);

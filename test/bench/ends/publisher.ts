@@ -1,10 +1,10 @@
 import { toBinary } from '@bufbuild/protobuf';
 import pg from 'pg';
-import { ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { sampleEvent } from '../../services/contract/sample-event.ts';
-import { appendEvents, type NewEvent } from '../../services/platform/outbox/append.ts';
-import { inTransaction } from '../../services/platform/postgres/postgres.ts';
-import { serveParent } from './ipc.ts';
+import { ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { sampleEvent } from '../../../services/contract/sample-event.ts';
+import { appendEvents, type NewEvent } from '../../../services/platform/outbox/append.ts';
+import { inTransaction } from '../../../services/platform/postgres/postgres.ts';
+import { serveParent } from '../ipc.ts';
 import { createPublisher } from './publishing.ts';
 
 const DATABASE_URL = process.env.DATABASE_URL ?? '';

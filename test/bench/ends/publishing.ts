@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { monotonicMs } from './stats.ts';
+import { monotonicMs } from '../stats.ts';
 
 /** Publishes an event for each of the shops. Returns their ids. */
 type Publish = (shops: readonly bigint[]) => Promise<string[]>;

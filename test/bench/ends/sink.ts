@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { createVerifier } from '../kit/webhooks/signatures.ts';
-import { reportReceived, serveParent } from './ipc.ts';
-import { monotonicMs } from './stats.ts';
+import { createVerifier } from '../../kit/webhooks/signatures.ts';
+import { reportReceived, serveParent } from '../ipc.ts';
+import { monotonicMs } from '../stats.ts';
 
 /** The signature of every nth delivery is verified. Verifying all would cost more than the deliveries. */
 const VERIFY_EACH = 100;
