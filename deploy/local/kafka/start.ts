@@ -27,7 +27,7 @@ interface LocalKafkaOptions {
   readonly settings?: BrokerSettings | ((node: KafkaNode) => BrokerSettings);
   /** Additional arguments for the tool that formats the storage of a new broker. */
   readonly formatArguments?: readonly string[];
-  /** Additional arguments for Java. */
+  /** Additional arguments for Java; they override the defaults. */
   readonly javaArguments?: readonly string[];
   readonly onProgress?: Progress;
 }
@@ -56,7 +56,7 @@ export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   await mkdir(folder, { recursive: true });
   await stopLeftovers(folder);
   const nodes = await nodesIn(folder, o.count ?? 1, o.port);
-  const jvm = [...(o.javaArguments ?? []), ...jvmArguments(jars)];
+  const jvm = [...jvmArguments(jars), ...(o.javaArguments ?? [])];
   for (const node of nodes) {
     const settings = typeof o.settings === 'function' ? o.settings(node) : o.settings;
     await writeSettings(node, nodes, settings);
