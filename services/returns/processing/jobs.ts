@@ -110,7 +110,9 @@ export const PROCESSING = createJobLease<Job>({
   dueAt: 'due_at',
   leaseMs: LEASE_MS,
   tokens: 'processing_tokens',
-  isOpen,
+  // The same rows as OPEN_JOB. With OPEN_JOB, PostgreSQL would read all of a partial index instead of the key: it knows that
+  // few jobs are open, but not that the index still has the entries of those that ended since the last vacuum.
+  isOpen: raw("state not in ('done', 'failed')"),
   due: (limit) => sql`
     with ${jobsWithinLimit}
     select due.shop_id, due.id from processing_jobs due join counted using (shop_id, id)
