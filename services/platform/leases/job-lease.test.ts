@@ -113,6 +113,20 @@ describe('job lease', () => {
       expect(await jobs.renew(pool, [job])).toEqual([job]);
     });
 
+    test.each([
+      ['that is new stays as it is', '59 s', false],
+      ['that is older than a heartbeat is renewed', '40 s', true],
+      ['from before a step of the clock is renewed', '1 hour', true],
+    ])('%s when its row is written', async (_, left, isRenewed) => {
+      await add(1);
+      const job = await claimOne();
+      const dueAt = async () => (await pool.query('select due_at::text from work')).rows;
+      await pool.query('update work set due_at = now() + $1::interval', [left]);
+      const before = await dueAt();
+      await jobs.write(pool, job, { name: 'work-write', set: jobs.renewal });
+      expect(before[0].due_at !== (await dueAt())[0].due_at).toBe(isRenewed);
+    });
+
     test('is rolled back with a transaction that is killed, and another process continues', async () => {
       await add(1);
       const job = await claimOne();

@@ -35,6 +35,7 @@ interface Heartbeat<L> {
 
 /** How often a lease is renewed before it would expire, so that one failed renewal does not lose it. */
 const RENEWALS_PER_LEASE = 4;
+const heartbeatMs = (leaseMs: number) => leaseMs / RENEWALS_PER_LEASE;
 
 /** Creates a heartbeat. It renews all leases in use with one statement, and does nothing while no lease is in use. */
 export function createHeartbeat<L>({
@@ -56,7 +57,7 @@ export function createHeartbeat<L>({
     async during(leases, { signal, work }) {
       const lost = new AbortController();
       for (const lease of leases) owned.set(lease, lost);
-      const everyMs = leaseMs / RENEWALS_PER_LEASE;
+      const everyMs = heartbeatMs(leaseMs);
       loop ??= startLoop({ name, logger, idleMs: everyMs, delayMs: everyMs, step: renewAll });
       try {
         return await work(signal ? AbortSignal.any([signal, lost.signal]) : lost.signal);
@@ -193,7 +194,10 @@ interface JobWrite {
 interface JobLease<J> {
   /** SQL of the time at which a new lease expires. */
   readonly expiry: Sql;
-  /** SQL of the assignment that renews a lease. */
+  /**
+   * SQL of the assignment that renews a lease in a statement that also writes other columns. A lease that is newer than a
+   * heartbeat stays as it is: then no indexed column changes, and PostgreSQL writes no index entries.
+   */
   readonly renewal: Sql;
   /** SQL condition: this process still owns the job. */
   isOwned(job: J): Sql;
@@ -234,7 +238,12 @@ export function createJobLease<J extends { readonly token: bigint }>(t: JobTable
     token: ['bigint', ({ token }) => token],
   });
   const expiry = raw(`clock_timestamp() + interval '${t.leaseMs} milliseconds'`);
-  const renewal = sql`${raw(t.dueAt)} = ${expiry}`;
+  const dueAt = raw(t.dueAt);
+  const newLease = sql`${dueAt} = ${expiry}`;
+  const newMs = t.leaseMs - heartbeatMs(t.leaseMs);
+  const oldest = raw(`clock_timestamp() + interval '${newMs} milliseconds'`);
+  const renewal = sql`
+    ${dueAt} = case when ${dueAt} between ${oldest} and ${expiry} then ${dueAt} else ${expiry} end`;
 
   const isOwned = (of: J): Sql =>
     Object.entries(t.key).reduce(
@@ -257,7 +266,7 @@ with input as (
    where job.lease_token = input.token and ${t.isOpen}
    order by ${job} for no key update of job skip locked
 ), renewed as (
-  update ${table} job set ${renewal} from owned where ${job} = ${keyOf('owned')}
+  update ${table} job set ${newLease} from owned where ${job} = ${keyOf('owned')}
 )
 select token from input where not exists (
   select from ${table} job
@@ -282,7 +291,7 @@ select token from input where not exists (
     async claim(db, limit) {
       const statement = sql`
 update ${table} job
-   set ${t.onClaim ? sql`${t.onClaim}, ` : raw('')}lease_token = nextval(${raw(`'${t.tokens}'`)}), ${renewal}
+   set ${t.onClaim ? sql`${t.onClaim}, ` : raw('')}lease_token = nextval(${raw(`'${t.tokens}'`)}), ${newLease}
   from (${t.due(limit)}) due
  where ${job} = ${keyOf('due')}
 returning ${t.returning}, job.lease_token as token`;

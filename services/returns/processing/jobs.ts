@@ -62,13 +62,14 @@ interface JobRow extends Omit<Job, 'token' | 'details' | 'actor' | 'failureReaso
  * while it runs.
  */
 export const OPEN_JOB = "state in ('queued', 'running', 'cancelling')";
-const isOpen = raw(OPEN_JOB);
 
 /**
  * SQL condition: a worker has the lease of an open job. A queued job has no token. Its expiry alone does not end a
  * lease, because the clock of the database may have been set.
  */
-export const IS_LEASED = "(state in ('running', 'cancelling') and lease_token is not null)";
+export const IS_LEASED = '(finished_at is null and lease_token is not null)';
+/** SQL condition: an open job has no lease. This condition and {@link IS_LEASED} each have an index. */
+export const IS_WAITING = '(finished_at is null and lease_token is null)';
 
 /**
  * Maximum number of concurrent jobs of one shop, over all processes. So a slow provider does not delay other shops. For a
@@ -89,7 +90,7 @@ const jobsWithinLimit = sql`
      group by shop_id
   ), oldest as (
     select shop_id, id, due_at from processing_jobs
-     where ${isOpen} and not ${raw(IS_LEASED)} and due_at <= now()
+     where ${raw(IS_WAITING)} and due_at <= now()
        and shop_id not in (select shop_id from busy where jobs >= ${raw(MAX_JOBS_OF_SHOP)})
      order by due_at limit ${raw(LOOK_AT)}
   ), counted as (
@@ -110,12 +111,14 @@ export const PROCESSING = createJobLease<Job>({
   dueAt: 'due_at',
   leaseMs: LEASE_MS,
   tokens: 'processing_tokens',
-  isOpen,
+  // The same rows as OPEN_JOB. With OPEN_JOB, PostgreSQL would read all of a partial index instead of the key: it knows that
+  // few jobs are open, but not that the index still has the entries of those that ended since the last vacuum.
+  isOpen: raw("state not in ('done', 'failed')"),
   due: (limit) => sql`
     with ${jobsWithinLimit}
     select due.shop_id, due.id from processing_jobs due join counted using (shop_id, id)
      where counted.nth <= ${raw(MAX_JOBS_OF_SHOP)}
-       and due.${isOpen} and not ${raw(IS_LEASED)} and due.due_at <= now()
+       and ${raw(IS_WAITING)} and due.due_at <= now()
      order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
   onClaim: raw("state = case job.state when 'cancelling' then 'cancelling' else 'running' end"),
   returning: jobColumns,
@@ -148,7 +151,7 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
   const result = await db.query<{ ms: number | null }>({
     name: 'processing-next-due',
     text: `select extract(epoch from min(due_at) - now())::float8 * 1000 as ms
-           from processing_jobs where ${OPEN_JOB} and not ${IS_LEASED}`,
+           from processing_jobs where ${IS_WAITING}`,
   });
   return onlyRow(result).ms ?? undefined;
 }
@@ -265,7 +268,7 @@ export type QueuedJob = Job | 'waiting';
  * and must have checked that no job is queued.
  *
  * @param o.mayLease whether this process runs the job after the commit, which must follow at once. It does, unless the shop
- *   has its maximum number of jobs, which may also wait.
+ *   runs its maximum number of jobs.
  * @returns the job when this process has its lease; `waiting` when a worker must claim it.
  */
 export async function queueJob(
@@ -283,13 +286,16 @@ export async function queueJob(
     const values = [`returns:processing:${job.shopId}`];
     await tx.query({ name: 'processing-lock-shop', text, values });
   };
+  // The entries of ended jobs have earlier times, so the index skips them. A live worker has renewed its leases by then.
+  const isRecent = sql`due_at > now() - interval '${raw(2 * LEASE_MS)} milliseconds'`;
   const statement = named(
     'processing-queue',
     sql`
 with lease as (
   select nextval('processing_tokens') as token, ${PROCESSING.expiry} as expires_at
    where ${mayLease}::boolean and ${raw(MAX_JOBS_OF_SHOP)} > (select count(*) from (
-     select from processing_jobs where shop_id = ${shop} and ${isOpen} limit ${raw(MAX_JOBS_OF_SHOP)}) open)
+     select from processing_jobs where shop_id = ${shop} and ${raw(IS_LEASED)} and ${isRecent}
+      limit ${raw(MAX_JOBS_OF_SHOP)}) leased)
 ), queued as (
   insert into processing_jobs as job
     (shop_id, return_id, state, details, source, actor, traceparent, tracestate, lease_token, due_at)

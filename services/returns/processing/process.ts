@@ -227,6 +227,8 @@ select exists (
           where shop_id = $1 and return_id = $2 and kind = 'order_cancel'
             and coalesce(done_at, asked_at) is not null
        ) or exists (
+         select from returns where shop_id = $1 and id = $2 and processing
+       ) and exists (
          select from processing_jobs where shop_id = $1 and return_id = $2 and state = 'cancelling'
        ) as is_being_cancelled,
        exists (

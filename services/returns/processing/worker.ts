@@ -16,6 +16,7 @@ import type { Logger } from '../../platform/telemetry/log.ts';
 import {
   claimJobs,
   IS_LEASED,
+  IS_WAITING,
   JOBS_CHANNEL_PREFIX,
   type Job,
   LEASE_MS,
@@ -230,7 +231,7 @@ async function hurryJobs(db: Queryable): Promise<void> {
     name: 'processing-hurry',
     text: `with hurried as (
              update processing_jobs set due_at = now()
-              where ${OPEN_JOB} and not ${IS_LEASED} and due_at > now() + interval '${NO_PAUSE}'
+              where ${IS_WAITING} and due_at > now() + interval '${NO_PAUSE}'
              returning id
            )
            select pg_notify($1 || current_schema(), '') from hurried`,
