@@ -97,11 +97,12 @@ const LOAD_RETURNS = `${SELECT}r.id = any($2::bigint[])`;
 // A return that is too large is not sent. Most of these are not even converted to JSON, which takes a third of a
 // second.
 const LOAD_ONE_WITHIN = `
-with found as materialized (${LOAD_ONE} and ${STORED_BYTES} <= $3),
+with stored as materialized (
+       select ${STORED_BYTES} <= $3 as fits from returns r where r.shop_id = $1 and r.id = $2),
+     found as materialized (${LOAD_ONE} and (select fits from stored)),
      sized as materialized (
-       select octet_length(lines::text) + octet_length(uploads::text) > $3 as is_large from found
-       union all
-       select true from returns r where r.shop_id = $1 and r.id = $2 and ${STORED_BYTES} > $3)
+       select not fits or (select octet_length(lines::text) + octet_length(uploads::text) from found) > $3 as is_large
+         from stored)
 select sized.is_large, fitting.* from sized left join found fitting on not sized.is_large`;
 const LOAD_FITTING = fittingStatement(`${LOAD_RETURNS} and ($4 or ${STORED_BYTES} <= $3)`);
 const LOAD_LISTED = fittingStatement(
