@@ -75,7 +75,7 @@ describe('recording an assessment', () => {
   test.each([
     ['of a line for the first time', 0],
     ['of a line that was assessed before', 1],
-  ])('%s needs at most 7 round trips', async (_, earlier) => {
+  ])('%s needs at most 6 round trips', async (_, earlier) => {
     const shopId = await newShop(returns.pool);
     const { lineItems } = await newReturn(returns.pool, shopId);
     const lineItemId = lineItems[0]?.lineItemId ?? 0n;
@@ -90,7 +90,7 @@ describe('recording an assessment', () => {
     expect(created).toMatchObject([{ lineItemId, note: 'the last' }]);
     const took = pools.sent.roundTrips - before;
     await pools.end();
-    expect(took).toBeLessThanOrEqual(7);
+    expect(took).toBeLessThanOrEqual(6);
     expect(took).toBeGreaterThan(3);
   });
 });
