@@ -91,12 +91,18 @@ export async function lockLines(tx: Queryable, o: Lines): Promise<Map<bigint, Cu
   return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
-/** Inserts the rows of line items without an inspection, in the order in which they are locked. */
+/**
+ * Inserts the rows of line items without an inspection, in the order in which they are locked. First leaves out those
+ * that have a row, because a conflict costs more than one search for all.
+ */
 function insertLines(tx: Queryable, o: Lines) {
   return tx.query({
     name: 'insert-lines',
     text: `insert into inspected_lines (shop_id, kind, line_item_id)
-           select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
+           select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line)
+            where line <> all (array(select line_item_id from inspected_lines
+                                      where shop_id = $1 and kind = $2 and line_item_id = any ($3)))
+            order by line
            on conflict (shop_id, kind, line_item_id) do nothing`,
     values: [o.shopId, o.kind, o.lineItemIds],
   });

@@ -20,8 +20,9 @@ import {
   idsOfLongTexts,
   loadForChange,
   loadHashed,
+  loadSmall,
 } from '../store/load.ts';
-import { changing, requirePermit, type StoreDeps } from '../store/transaction.ts';
+import { changing, mayHoldLarge, requirePermit, type StoreDeps } from '../store/transaction.ts';
 
 /** The fields that every kind of inspection has. */
 export interface Inspected {
@@ -120,36 +121,67 @@ async function takeOverIn<T extends Inspected>(
   before?: ReadonlyMap<bigint, number>,
 ): Promise<readonly Return[]> {
   const lineItemIds = [...by.inspections.keys()];
-  const [returnIds, changedIds, longIds] = await together(tx, () =>
+  const missing = [...by.inspections.values()].filter(kind.isMissing);
+  const mayBeSmall = !by.wantsReturns && missing.length === 0 && !mayHoldLarge(tx);
+  const [returnIds, changedIds, small] = await together(tx, () =>
     allInOrder([
       lockReturnsOfLines(tx, by.shopId, lineItemIds),
       store(tx, by, kind),
-      by.wantsReturns ? NONE : idsToHash(tx, by.shopId, lineItemIds),
+      mayBeSmall
+        ? loadSmall(tx, by.shopId, { lineItemIds, longTextBytes: COPIED_TEXT_BYTES })
+        : NONE,
     ]),
   );
-  const missing = [...by.inspections.values()].filter(kind.isMissing);
   const missingIds = missing.map(({ lineItemId }) => lineItemId);
   await reviewMissingGoods(tx, by, { returnIds: changedIds, lineItemIds: missingIds });
   const shownIds = by.wantsReturns ? returnIds : changedIds;
   let returned: readonly Return[] = [];
-  for await (const part of fittingParts(tx, by.shopId, shownIds)) {
-    const shown = await loadShown(tx, by.shopId, { ids: part, longIds });
+  for await (const { shown, isWhole } of shownParts(tx, by, {
+    ids: shownIds,
+    small,
+    lineItemIds,
+  })) {
     const changed = shown.filter(({ of }) => changedIds.includes(of.id));
     for (const { of } of changed) {
       if (await by.automatic?.(tx, of)) of.processing = true;
     }
     const updates = changed.map((one) => updateOf(one, before));
-    const end = part.length === shownIds.length ? committing : together;
-    await end(tx, () => appendReturnEvents(tx, by, updates));
+    await (isWhole ? committing : together)(tx, () => appendReturnEvents(tx, by, updates));
     if (by.wantsReturns) returned = fittingReturns([...returned, ...shown.map(({ of }) => of)]);
   }
   return returned;
 }
 
-const NONE: Promise<bigint[]> = Promise.resolve([]);
+const NONE: Promise<readonly Return[]> = Promise.resolve([]);
 
 /** A return after the change. When `leftOut` is present, the return has hashes instead of long texts. */
 type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
+
+/**
+ * Reads the returns after the change, in parts that fit into memory.
+ *
+ * @param o.small all of them, when they were read with the change.
+ */
+async function* shownParts(
+  tx: Queryable,
+  { shopId, wantsReturns }: { readonly shopId: bigint; readonly wantsReturns: boolean },
+  o: {
+    readonly ids: readonly bigint[];
+    readonly small: readonly Return[];
+    readonly lineItemIds: readonly bigint[];
+  },
+): AsyncGenerator<{ readonly shown: readonly Shown[]; readonly isWhole: boolean }> {
+  if (o.ids.length === 0) return;
+  if (o.small.length > 0) {
+    yield { shown: o.small.map((of) => ({ of })), isWhole: true };
+    return;
+  }
+  const longIds = wantsReturns ? [] : await idsToHash(tx, shopId, o.lineItemIds);
+  for await (const ids of fittingParts(tx, shopId, o.ids)) {
+    const shown = await loadShown(tx, shopId, { ids, longIds });
+    yield { shown, isWhole: ids.length === o.ids.length };
+  }
+}
 
 async function loadWhole(
   tx: Queryable,

@@ -328,6 +328,39 @@ describe('an inspection without the returns in the response', () => {
     expect(events.at(-1)?.snapshot).toEqual(await bench.read(of));
   });
 
+  test('about several small returns sends each of them whole', async () => {
+    const shopId = await bench.shop();
+    const returns = [await bench.submit(shopId), await bench.submit(shopId)];
+    const assessments = returns.map((of) => ({
+      lineItemId: firstLine(of),
+      assessmentId: ++lastId,
+      disposition: { outcome: DispositionOutcome.DONATE, note: MIXED },
+    }));
+    const call = { shopId, actor, assessments, withoutReturns: true };
+    const statements = await statementsDuring(() => bench.client.applyAssessments(call));
+    expect(readAtOnce(statements)).toEqual([2]);
+    const updated = (await bench.events(shopId)).slice(2).map(({ snapshot: of }) => of);
+    expect(updated).toEqual(await Promise.all(returns.map((of) => bench.read(of))));
+  });
+
+  test('reads one at a time of the returns whose images are small only in the table', async () => {
+    const shopId = await bench.shop();
+    const submit = () => bench.submit(shopId, { lines: Array.from({ length: 30 }, () => line()) });
+    const returns = [await submit(), await submit()];
+    const images = Array.from({ length: 100 }, () => 'x'.repeat(2_048));
+    const assessments = returns.flatMap(({ lineItems }) =>
+      lineItems.map(({ lineItemId }) => ({
+        lineItemId,
+        assessmentId: ++lastId,
+        disposition: { outcome: DispositionOutcome.DONATE },
+        images,
+      })),
+    );
+    const call = { shopId, actor, assessments, withoutReturns: true };
+    const statements = await statementsDuring(() => bench.client.applyAssessments(call));
+    expect(readAtOnce(statements)).toEqual([1, 1]);
+  });
+
   test('does not read the long texts', async () => {
     const of = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     await assess(of, ['n'.repeat(NOTE_MAX)]);

@@ -131,11 +131,17 @@ describe('a submission that uses the policy', () => {
 });
 
 describe('goods that are disposed as missing', () => {
-  const assess = (of: Return, assessmentId: bigint, outcome: DispositionOutcome) =>
+  const assess = (
+    of: Return,
+    assessmentId: bigint,
+    outcome: DispositionOutcome,
+    withoutReturns = false,
+  ) =>
     bench.client.applyAssessments({
       shopId: of.shopId,
       actor,
       assessments: [{ assessmentId, lineItemId: firstLine(of), disposition: { outcome } }],
+      withoutReturns,
     });
 
   test('put an open return into review, with the assessment', async () => {
@@ -158,6 +164,17 @@ describe('goods that are disposed as missing', () => {
     await bench.client.unflagReturn({ shopId, actor, returnId: submitted.id });
     await assess(submitted, 2n, DispositionOutcome.MISSING);
     expect((await bench.read(submitted)).state).toBe(ReturnState.OPEN);
+  });
+
+  test('show the review in the event, also when the response has no returns', async () => {
+    const shopId = await shopWith({ review: { missing: true } });
+    const submitted = await bench.submit(shopId, APPLY);
+    await assess(submitted, 1n, DispositionOutcome.MISSING, true);
+    const [, event] = await bench.events(shopId);
+    expect(event?.snapshot).toMatchObject({
+      state: ReturnState.REVIEW,
+      lineItems: [{ disposition: { outcome: DispositionOutcome.MISSING } }],
+    });
   });
 
   test('do not without the condition, and not when the return is queued', async () => {

@@ -1,5 +1,6 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LONG_TEXT_BYTES } from '../../contract/limits.ts';
 import type { Queryable } from '../../platform/postgres/postgres.ts';
 import { MAX_MESSAGE_BYTES } from '../../platform/rpc/limits.ts';
 
@@ -18,22 +19,33 @@ export const ANSWER_BYTES = 8 * 1024 * 1024;
  */
 export const LIST_BYTES = 1024 * 1024;
 
-const storedBytes = (of: string) =>
-  `coalesce(octet_length(${of}.note), 0) + coalesce(pg_column_size(${of}.images), 0)`;
+const longBytes = (column: string) =>
+  `case when octet_length(${column}) > ${LONG_TEXT_BYTES} then octet_length(${column}) else 0 end`;
 
 /**
- * SQL for the stored size of the long parts of return `r`. PostgreSQL knows this size without reading the parts. It is
- * an estimate, which is too low when the images compress well.
+ * SQL for the long parts of return `r`: a row for each inspection and upload with its stored size (`bytes`), and with
+ * the size of its long texts (`long_bytes`). PostgreSQL knows both without reading the parts. The stored size is an
+ * estimate, which is too low when the images compress well.
+ *
+ * It finds inspections by ids in an array, because a join searches the index of both tables once for each line item.
+ * Without `offset 0`, PostgreSQL would make the array three times.
  */
-export const STORED_BYTES = `
-(select coalesce(sum(${storedBytes('c')} + coalesce(octet_length(c.description), 0)
-                   + ${storedBytes('d')}), 0)
-   from return_lines l
-   left join line_conditions c on c.shop_id = l.shop_id and c.line_item_id = l.id
-   left join line_dispositions d on d.shop_id = l.shop_id and d.line_item_id = l.id
-  where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null)
-+ (select coalesce(sum(octet_length(u.url)), 0) from uploads u
-    where u.shop_id = r.shop_id and u.return_id = r.id)`;
+export const LONG_PARTS = `
+  (select array(
+     select l.id from return_lines l
+      where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null) as ids offset 0) lines
+  cross join lateral (
+    select coalesce(octet_length(c.note), 0) + octet_length(c.description) + pg_column_size(c.images) as bytes,
+           ${longBytes('c.note')} + ${longBytes('c.description')} as long_bytes
+      from line_conditions c where c.shop_id = r.shop_id and c.line_item_id = any(lines.ids)
+    union all
+    select coalesce(octet_length(d.note), 0) + pg_column_size(d.images), ${longBytes('d.note')}
+      from line_dispositions d where d.shop_id = r.shop_id and d.line_item_id = any(lines.ids)
+    union all
+    select octet_length(u.url), 0 from uploads u where u.shop_id = r.shop_id and u.return_id = r.id) part`;
+
+/** SQL for the stored size of the long parts of return `r`. */
+export const STORED_BYTES = `(select coalesce(sum(part.bytes), 0) from ${LONG_PARTS})`;
 
 /**
  * Returns a statement that selects those returns that fit into $3 bytes together, in the order of the ids in $2. When

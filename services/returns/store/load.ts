@@ -6,7 +6,14 @@ import { amountColumnsOf } from '../../platform/values/money.ts';
 import { RETURN_FIELDS } from '../fields.ts';
 import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../money/totals.ts';
 import type { LeftOut } from './details-size.ts';
-import { ANSWER_BYTES, fittingIds, fittingStatement, LIST_BYTES, STORED_BYTES } from './fitting.ts';
+import {
+  ANSWER_BYTES,
+  fittingIds,
+  fittingStatement,
+  LIST_BYTES,
+  LONG_PARTS,
+  STORED_BYTES,
+} from './fitting.ts';
 import { LARGE_BYTES } from './large.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { forTexts, hashText } from './snapshot-store.ts';
@@ -97,12 +104,24 @@ const LOAD_RETURNS = `${SELECT}r.id = any($2::bigint[])`;
 // A return that is too large is not sent. Most of these are not even converted to JSON, which takes a third of a
 // second.
 const LOAD_ONE_WITHIN = `
-with found as materialized (${LOAD_ONE} and ${STORED_BYTES} <= $3),
+with stored as materialized (
+       select ${STORED_BYTES} <= $3 as fits from returns r where r.shop_id = $1 and r.id = $2),
+     found as materialized (${LOAD_ONE} and (select fits from stored)),
      sized as materialized (
-       select octet_length(lines::text) + octet_length(uploads::text) > $3 as is_large from found
-       union all
-       select true from returns r where r.shop_id = $1 and r.id = $2 and ${STORED_BYTES} > $3)
+       select not fits or (select octet_length(lines::text) + octet_length(uploads::text) from found) > $3 as is_large
+         from stored)
 select sized.is_large, fitting.* from sized left join found fitting on not sized.is_large`;
+const LOAD_SMALL = `
+with owned as materialized (
+       select distinct shop_id, return_id as id from return_lines where shop_id = $1 and id = any($2::bigint[])),
+     stored as materialized (
+       select sum(size.bytes) <= $3 and max(size.long_bytes) <= $4 as fits from owned r
+        cross join lateral (
+          select coalesce(sum(bytes), 0) as bytes, coalesce(sum(long_bytes), 0) as long_bytes from ${LONG_PARTS}) size),
+     found as materialized (${SELECT}r.id = any(array(select id from owned)) and (select fits from stored))
+select * from found
+ where (select sum(octet_length(lines::text) + octet_length(uploads::text)) from found) <= $3
+ order by id`;
 const LOAD_FITTING = fittingStatement(`${LOAD_RETURNS} and ($4 or ${STORED_BYTES} <= $3)`);
 const LOAD_LISTED = fittingStatement(
   `${selectDetails(LISTED_LINE_TEXTS, `'[]'::json`)}r.id = any($2::bigint[])`,
@@ -198,6 +217,23 @@ export async function loadListed(
   if (ids.length === 0) return [];
   const values = [shopId, ids, LIST_BYTES, true];
   const { rows } = await db.query<ReturnRow>({ name: 'load-listed', text: LOAD_LISTED, values });
+  return rows.map(returnOf);
+}
+
+/**
+ * Reads the returns of these line items, in the order of their ids. Reads none of them when they are large together
+ * ({@link LARGE_BYTES}), or when one has more than `longTextBytes` of long texts.
+ */
+export async function loadSmall(
+  db: Queryable,
+  shopId: bigint,
+  o: { readonly lineItemIds: readonly bigint[]; readonly longTextBytes: number },
+): Promise<readonly Return[]> {
+  const { rows } = await db.query<ReturnRow>({
+    name: 'load-small',
+    text: LOAD_SMALL,
+    values: [shopId, o.lineItemIds, LARGE_BYTES, o.longTextBytes],
+  });
   return rows.map(returnOf);
 }
 
@@ -345,7 +381,7 @@ export async function idsOfLongTexts(
     text: `select r.id from returns r
             where r.shop_id = $1
               and r.id = any(array(select return_id from return_lines where shop_id = $1 and id = any($2::bigint[])))
-              and (${longTexts('coalesce(sum(octet_length(long.text)), 0)')}) > $3`,
+              and (select sum(long_bytes) from ${LONG_PARTS}) > $3`,
     values: [shopId, o.lineItemIds, o.bytes],
   });
   return rows.map((row) => row.id);
