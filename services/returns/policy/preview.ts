@@ -109,7 +109,7 @@ interface LineRow {
   readonly is_missing: boolean;
 }
 
-// `other` are returns with the same e-mail address.
+// `other` are returns with the same e-mail address. Of each state an index has the returns in this order.
 const READ_PAGE = `
 select r.id, r.created_at, r.order_name, r.state, r.outcome, r.return_method, r.return_total::text as goods,
        (r.refund + r.return_credit)::text as payable, r.order_facts, nullif(r.customer_address ->> 'countryCode', '') as country,
@@ -139,9 +139,14 @@ select r.id, r.created_at, r.order_name, r.state, r.outcome, r.return_method, r.
        array_to_json(array(
          select json_build_object('ids', b.line_item_ids, 'status', b.status)
            from labels b where b.shop_id = r.shop_id and b.return_id = r.id)) as labels
-  from returns r
- where r.shop_id = $1 and r.created_at >= now() - make_interval(days => $2)
-   and (r.created_at, r.id) < ($3, $4)
+  from unnest('{open,review,closed,cancelled,expired}'::text[]) as of_state (state)
+ cross join lateral (
+       select shop_id, id, created_at, order_name, state, outcome, return_method, return_total, refund, return_credit,
+              order_facts, customer_address, customer_email
+         from returns
+        where shop_id = $1 and state = of_state.state and created_at >= now() - make_interval(days => $2)
+          and (created_at, id) < ($3, $4)
+        order by created_at desc, id desc limit ${PAGE}) r
  order by r.created_at desc, r.id desc
  limit ${PAGE}`;
 
