@@ -37,9 +37,12 @@ touch 18/docker/recovery.signal
 export async function backUp(): Promise<void> {
   await inPostgres('mkdir', '-p', `${HOME}/archive`);
   const archive = `test ! -f ${HOME}/archive/%f && cp %p ${HOME}/archive/%f`;
-  const args = ['postgres', '-c', 'archive_mode=on', '-c', `archive_command=${archive}`];
-  const patch = { spec: { template: { spec: { containers: [{ name: 'postgres', args }] } } } };
-  await DEV.kubectl('patch', 'statefulset/postgres', '-p', JSON.stringify(patch));
+  const patch = ['--archive_mode=on', `--archive_command=${archive}`].map((value) => ({
+    op: 'add',
+    path: '/spec/template/spec/containers/0/args/-',
+    value,
+  }));
+  await DEV.kubectl('patch', 'statefulset/postgres', '--type=json', '-p', JSON.stringify(patch));
   await DEV.kubectl('rollout', 'status', 'statefulset/postgres', '--timeout=120s');
   await untilReady(DEV);
   await inPostgres('bash', '-c', BACK_UP);

@@ -269,6 +269,21 @@ test('in-cluster-stores: images of other projects have a version', () => {
   ]);
 });
 
+test('in-cluster-stores: PostgreSQL is set as docs/operations.md says for the smallest size', () => {
+  const page = readFileSync(new URL('docs/operations.md', ROOT), 'utf8');
+  const documented = new Map(
+    [...page.matchAll(/^\| `(\w+)`[^|]*\| (\S+)(?: (MB|GB|min))? \|/gm)].map(
+      ([, name, value, unit = '']) => [name, `${value}${unit}`],
+    ),
+  );
+  const postgres = ofKind(renderWith(['in-cluster-stores']), 'StatefulSet').find(
+    ({ metadata }) => metadata.name === 'postgres',
+  );
+  const settings = JSON.stringify(postgres?.spec).matchAll(/"--(\w+)=([^"]*)"/g);
+  const set = new Map([...settings].map(([, name, value]) => [name, value]));
+  expect(set).toEqual(documented);
+});
+
 /** Values for keys of secrets that this test does not use. */
 function anything(): Record<string, string> {
   return new Proxy<Record<string, string>>({}, { get: () => 'x' });
