@@ -100,8 +100,7 @@ export async function handOverThese(
   } else {
     await deps.returns.applyGradings({ ...call, gradings: pending.map(toGrading) }, limits);
   }
-  const ids = pending.map((inspection) => inspection.id);
-  await deleteHandovers(deps.pool, o.shopId, ids);
+  await deleteHandovers(deps.pool, o, pending);
 }
 
 const IDLE_MS = 1_000;
@@ -244,14 +243,24 @@ async function findOldestPending(db: Queryable, o: Lines): Promise<Pending[]> {
   }));
 }
 
-/** Deletes handovers that are done, and the long texts, which returns now stores. */
-async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
+/**
+ * Deletes handovers that are done, and the long texts, which returns now stores. The conditions are a whole key of each
+ * index. With a part of a key, PostgreSQL would also read what was deleted since the last vacuum.
+ */
+async function deleteHandovers(
+  db: Queryable,
+  o: Pick<Lines, 'shopId' | 'kind'>,
+  done: readonly Inspection[],
+): Promise<void> {
+  const ids = done.map(({ id }) => id);
+  const lineItemIds = done.map(({ lineItemId }) => lineItemId);
   // The commit does not wait for the disk. If a crash loses the deletion, the inspections are handed over again, and
   // returns ignores them.
   await db.query({
     name: 'delete-handovers',
     text: `with deleted as (
-             delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])
+             delete from handovers
+              where shop_id = $1 and kind = $4 and line_item_id = any ($5::bigint[]) and inspection_id = any ($2::bigint[])
            ), shortened as (
              update inspections
                 set note = case when octet_length(note) <= $3 then note end,
@@ -264,7 +273,7 @@ async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigi
                 and (octet_length(note) > $3 or octet_length(description) > $3)
            )
            select set_config('synchronous_commit', 'off', true)`,
-    values: [shopId, ids, LONG_TEXT_BYTES],
+    values: [o.shopId, ids, LONG_TEXT_BYTES, o.kind, lineItemIds],
   });
 }
 

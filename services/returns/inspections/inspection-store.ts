@@ -136,17 +136,16 @@ async function takeOverIn<T extends Inspected>(
   await reviewMissingGoods(tx, by, { returnIds: changedIds, lineItemIds: missingIds });
   const shownIds = by.wantsReturns ? returnIds : changedIds;
   let returned: readonly Return[] = [];
-  for await (const { shown, isWhole } of shownParts(tx, by, {
-    ids: shownIds,
-    small,
-    lineItemIds,
-  })) {
+  const isRead = small.length > 0;
+  for await (const part of isRead ? [shownIds] : fittingParts(tx, by.shopId, shownIds)) {
+    const shown = isRead ? small.map((of) => ({ of })) : await loadShown(tx, by, part);
     const changed = shown.filter(({ of }) => changedIds.includes(of.id));
     for (const { of } of changed) {
       if (await by.automatic?.(tx, of)) of.processing = true;
     }
     const updates = changed.map((one) => updateOf(one, before));
-    await (isWhole ? committing : together)(tx, () => appendReturnEvents(tx, by, updates));
+    const end = part.length === shownIds.length ? committing : together;
+    await end(tx, () => appendReturnEvents(tx, by, updates));
     if (by.wantsReturns) returned = fittingReturns([...returned, ...shown.map(({ of }) => of)]);
   }
   return returned;
@@ -157,32 +156,6 @@ const NONE: Promise<readonly Return[]> = Promise.resolve([]);
 /** A return after the change. When `leftOut` is present, the return has hashes instead of long texts. */
 type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
 
-/**
- * Reads the returns after the change, in parts that fit into memory.
- *
- * @param o.small all of them, when they were read with the change.
- */
-async function* shownParts(
-  tx: Queryable,
-  { shopId, wantsReturns }: { readonly shopId: bigint; readonly wantsReturns: boolean },
-  o: {
-    readonly ids: readonly bigint[];
-    readonly small: readonly Return[];
-    readonly lineItemIds: readonly bigint[];
-  },
-): AsyncGenerator<{ readonly shown: readonly Shown[]; readonly isWhole: boolean }> {
-  if (o.ids.length === 0) return;
-  if (o.small.length > 0) {
-    yield { shown: o.small.map((of) => ({ of })), isWhole: true };
-    return;
-  }
-  const longIds = wantsReturns ? [] : await idsToHash(tx, shopId, o.lineItemIds);
-  for await (const ids of fittingParts(tx, shopId, o.ids)) {
-    const shown = await loadShown(tx, shopId, { ids, longIds });
-    yield { shown, isWhole: ids.length === o.ids.length };
-  }
-}
-
 async function loadWhole(
   tx: Queryable,
   shopId: bigint,
@@ -192,19 +165,16 @@ async function loadWhole(
 }
 
 /**
- * Returns the ids of the returns with long texts. Their events are sent without these texts, so the texts are not read.
+ * Reads returns after the change. Those with long texts are read without these texts, because their events do not have
+ * them. Reads all returns whole when the caller wants them.
  */
-function idsToHash(tx: Queryable, shopId: bigint, lineItemIds: readonly bigint[]) {
-  return idsOfLongTexts(tx, shopId, { lineItemIds, bytes: COPIED_TEXT_BYTES });
-}
-
-/** Reads returns after the change. @param o.longIds the returns that are read without their long texts. */
 async function loadShown(
   tx: Queryable,
-  shopId: bigint,
-  { ids, longIds }: { readonly ids: readonly bigint[]; readonly longIds: readonly bigint[] },
+  { shopId, wantsReturns }: { readonly shopId: bigint; readonly wantsReturns: boolean },
+  ids: readonly bigint[],
 ): Promise<readonly Shown[]> {
-  const hashed = ids.filter((id) => longIds.includes(id));
+  const bytes = COPIED_TEXT_BYTES;
+  const hashed = wantsReturns ? [] : await idsOfLongTexts(tx, shopId, { ids, bytes });
   if (hashed.length > 0) await requirePermit(tx, () => bytesOfImages(tx, shopId, hashed));
   const whole = ids.filter((id) => !hashed.includes(id));
   return [...(await loadWhole(tx, shopId, whole)), ...(await loadHashed(tx, shopId, hashed))];
@@ -220,12 +190,10 @@ async function aboveLimit(
   shopId: bigint,
   lineItemIds: readonly bigint[],
 ): Promise<Map<bigint, number>> {
-  const [returnIds, longIds] = await together(tx, () =>
-    allInOrder([lockReturnsOfLines(tx, shopId, lineItemIds), idsToHash(tx, shopId, lineItemIds)]),
-  );
+  const returnIds = await lockReturnsOfLines(tx, shopId, lineItemIds);
   const above = new Map<bigint, number>();
   for await (const part of fittingParts(tx, shopId, returnIds)) {
-    for (const { of, leftOut } of await loadShown(tx, shopId, { ids: part, longIds })) {
+    for (const { of, leftOut } of await loadShown(tx, { shopId, wantsReturns: false }, part)) {
       const bytes = detailsBytes(of) + (leftOut?.jsonBytes ?? 0);
       if (bytes > DETAILS_BYTES_MAX) above.set(of.id, bytes);
     }

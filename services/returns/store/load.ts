@@ -111,9 +111,11 @@ with stored as materialized (
        select not fits or (select octet_length(lines::text) + octet_length(uploads::text) from found) > $3 as is_large
          from stored)
 select sized.is_large, fitting.* from sized left join found fitting on not sized.is_large`;
+// PostgreSQL cannot see the array in the subquery. Otherwise it plans again for every array of ids.
 const LOAD_SMALL = `
 with owned as materialized (
-       select distinct shop_id, return_id as id from return_lines where shop_id = $1 and id = any($2::bigint[])),
+       select distinct shop_id, return_id as id from return_lines
+        where shop_id = $1 and id = any((select $2::bigint[])::bigint[])),
      stored as materialized (
        select sum(size.bytes) <= $3 and max(size.long_bytes) <= $4 as fits from owned r
         cross join lateral (
@@ -370,19 +372,18 @@ function hashedText(text: string): string {
   return hashText(Buffer.from(text.slice(1), 'hex'));
 }
 
-/** Returns the ids of those returns of these line items that have more than `bytes` of long texts. */
+/** Returns those of these ids whose returns have more than `bytes` of long texts. */
 export async function idsOfLongTexts(
   db: Queryable,
   shopId: bigint,
-  o: { readonly lineItemIds: readonly bigint[]; readonly bytes: number },
+  o: { readonly ids: readonly bigint[]; readonly bytes: number },
 ): Promise<bigint[]> {
   const { rows } = await db.query<{ id: bigint }>({
     name: 'ids-of-long-texts',
     text: `select r.id from returns r
-            where r.shop_id = $1
-              and r.id = any(array(select return_id from return_lines where shop_id = $1 and id = any($2::bigint[])))
+            where r.shop_id = $1 and r.id = any($2::bigint[])
               and (select sum(long_bytes) from ${LONG_PARTS}) > $3`,
-    values: [shopId, o.lineItemIds, o.bytes],
+    values: [shopId, o.ids, o.bytes],
   });
   return rows.map((row) => row.id);
 }
