@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -241,6 +241,14 @@ describe('migrate', () => {
       );
     });
   });
+});
+
+// While the index is built, calls have read the table and wait to write. The drop would wait for them, and they for it.
+test('no file builds an index and then drops one', () => {
+  const files = globSync('{services,gateway}/**/migrations/**/*.sql');
+  expect(files).toContain('services/returns/migrations/0008_jobs_by_lease.sql');
+  const later = /^create (?:unique )?index\b[^]*^drop index\b/im;
+  expect(files.filter((file) => later.test(readFileSync(file, 'utf8')))).toEqual([]);
 });
 
 describe('schema state', () => {
