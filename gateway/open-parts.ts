@@ -38,7 +38,7 @@ import { purgeOneTimeRecords } from './oauth/sign-in/one-time-records.ts';
 import { signInFields } from './oauth/tokens/grant-context.ts';
 import { createOAuthKeys, type OAuthKeys, purgeOAuthKeys } from './oauth/tokens/keys.ts';
 import { purgePortalSessions } from './portal/session/sessions.ts';
-import { connectServices, targetsOf } from './services.ts';
+import { connectServices, type Services, targetsOf } from './services.ts';
 import { type AuditWriter, createAuditWriter } from './tenancy/audit-writer.ts';
 import { purgeInvitations } from './tenancy/invitations.ts';
 import { closeOpenCalls, purgeAuditDays } from './tenancy/open-calls.ts';
@@ -125,7 +125,7 @@ async function mailsOrStop(
     readonly identity: ServiceIdentity;
     readonly logger: Logger;
     readonly telemetry: Telemetry;
-    readonly backend: { close(): void };
+    readonly backend: { close(): void; readonly services: Services };
     readonly pool: pg.Pool;
   },
 ): Promise<Mails | undefined> {
@@ -140,6 +140,7 @@ async function mailsOrStop(
       publicUrl: o.PUBLIC_BASE_URL,
       hasPortal: signInProvider(o) !== undefined,
       webhooksTarget: o.WEBHOOKS_TARGET,
+      returns: backend.services.returns,
       ...(o.bus && { bus: o.bus }),
       ...(o.mailPausesMs && { mailPausesMs: o.mailPausesMs }),
     });

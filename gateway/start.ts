@@ -17,7 +17,7 @@ import { commerceEventsRouter, shopifyWebhooks } from './commerce/webhooks.ts';
 import { docsRouter } from './docs/router.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { measuredBudgets } from './http/body-budget.ts';
-import { boundSignIn, signInPathName } from './http/bound-sign-in.ts';
+import { boundSignIn, formPathName } from './http/bound-sign-in.ts';
 import { apiTarget, type Exchange, hostsOf, newExchange } from './http/exchange.ts';
 import { addLink } from './http/help-headers.ts';
 import { createInFlight } from './http/in-flight.ts';
@@ -41,6 +41,8 @@ import { createPortal } from './portal/create.ts';
 import { portalRouter } from './portal/router.ts';
 import { addPathHelp } from './rest/hints.ts';
 import { KEYS_AT_ONCE, restRouter } from './rest/serve-operation.ts';
+import { createLookUpLimits } from './shopper/limits.ts';
+import { shopperRouter } from './shopper/router.ts';
 
 export interface RunningGateway {
   readonly port: number;
@@ -202,6 +204,14 @@ function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Phase) {
     servesPartners,
     ...(provider && keys && partnerKeys && { signIn: { keys, partnerKeys, provider } }),
   });
+  const { lookUps } = limits;
+  const shopper = {
+    ...common,
+    limits: hourlyLimits,
+    lookUps,
+    keyring: o.OAUTH_KEYRING,
+    mails: parts.mails,
+  };
   const calls = limits.portalCalls;
   const portal = createPortal({
     ...common,
@@ -216,6 +226,7 @@ function assemble(o: GatewayOptions, parts: OpenedParts, phase: () => Phase) {
     mcp,
     oauth,
     portal,
+    shopper,
     hourlyLimits,
     versionUsage: workers.versionUsage,
     auth: {
@@ -281,7 +292,7 @@ function createApp(deps: AppDependencies, calendar: () => Date): Express {
   app.use(shopifyWebhooks(deps, exchangeOf));
   // Before `boundSignIn`, which counts the requests that have an operation by then: those of sign-ins and installs.
   app.use((req, res, next) => {
-    const operation = signInPathName(req.path);
+    const operation = formPathName(req.path);
     if (!operation) return next();
     const exchange = exchangeOf(res);
     exchange.operation = operation;
@@ -293,6 +304,7 @@ function createApp(deps: AppDependencies, calendar: () => Date): Express {
   // Before `oauth`, which parses bodies: the handlers of the portal read their bodies themselves.
   app.use(portalRouter(deps.portal, exchangeOf, calendar));
   app.use(deps.oauth);
+  app.use(shopperRouter(deps.shopper));
   app.use(shopifyInstall({ ...deps, limits: deps.hourlyLimits }));
   app.use(deps.mcp.router(exchangeOf, calendar));
   // No order among the next two: their paths differ.
@@ -372,6 +384,7 @@ function createLimits(o: GatewayOptions, { pool, logger, clientIp, telemetry }: 
   // Calls per minute of one user of the portal.
   const portalCalls = createLeasedLimit(pool, logger, { name: 'portal-calls', timeoutMs });
   const hourlyLimits = createHourlyLimits({ pool, clientIp, sizes: o });
+  const lookUps = createLookUpLimits(pool, hourlyLimits.shopperLookUps);
   const failedCredentials = createRateLimit({
     pool,
     name: 'failed-credentials',
@@ -383,6 +396,7 @@ function createLimits(o: GatewayOptions, { pool, logger, clientIp, telemetry }: 
     shopLimit,
     failedCredentials,
     hourlyLimits,
+    lookUps,
     mcpLimits,
     portalCalls,
     byteQuota,
@@ -392,6 +406,7 @@ function createLimits(o: GatewayOptions, { pool, logger, clientIp, telemetry }: 
       shopLimit.reset();
       failedCredentials.reset();
       hourlyLimits.reset();
+      lookUps.reset();
       mcpLimits.reset();
       portalCalls.reset();
       byteQuota.reset();

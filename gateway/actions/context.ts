@@ -28,6 +28,8 @@ export interface ActionContext {
   readonly actor: MessageInitShape<typeof ActorSchema>;
   /** An action calls this with the fields that it changed, for the audit log. Absent when nobody logs the changes. */
   readonly noteChanges?: (changes: readonly FieldChange[]) => void;
+  /** The public address of the gateway, for calls of the portal. */
+  readonly publicUrl?: string;
   /** What a key or an app reaches in the shop. Absent for people and assistants, whose rights were checked. */
   readonly access?: Access;
 }

@@ -38,6 +38,8 @@ export const hourlyShape = {
   PORTAL_SIGN_IN_PER_HOUR: perHour(200, 'Requests to /portal/sign-in'),
   PORTAL_CALLBACK_PER_HOUR: perHour(200, 'Requests to /portal/callback'),
   PORTAL_INVITATION_PER_HOUR: perHour(400, 'Requests to /portal/invitation and below'),
+  SHOPPER_PAGES_PER_HOUR: perHour(1_200, 'Requests to /r and below, the pages of shoppers'),
+  SHOPPER_LOOK_UPS_PER_HOUR: perHour(60, 'Look-ups of orders on the pages of shoppers'),
   SHOPIFY_INSTALL_PER_HOUR: perHour(
     100,
     'Requests to /commerce/shopify/install and /commerce/shopify/callback',
@@ -77,6 +79,10 @@ export interface HourlyLimits {
   readonly portalCallback: RequestHandler;
   /** `/portal/invitation` and below. */
   readonly portalInvitation: RequestHandler;
+  /** `/r` and below. */
+  readonly shopperPages: RequestHandler;
+  /** Look-ups of orders by shoppers, by IP address. */
+  readonly shopperLookUps: RateLimit;
   /** `/commerce/shopify/install` and `/commerce/shopify/callback`. */
   readonly shopifyInstall: RequestHandler;
   /** Events of merchants' platforms, by IP address. */
@@ -124,6 +130,8 @@ export function createHourlyLimits(o: {
     portalSignIn: byAddress('portal-sign-in', sizes.PORTAL_SIGN_IN_PER_HOUR),
     portalCallback: byAddress('portal-callback', sizes.PORTAL_CALLBACK_PER_HOUR),
     portalInvitation: byAddress('portal-invitation', sizes.PORTAL_INVITATION_PER_HOUR),
+    shopperPages: byAddress('shopper-pages', sizes.SHOPPER_PAGES_PER_HOUR),
+    shopperLookUps: limitOf('shopper-look-ups', sizes.SHOPPER_LOOK_UPS_PER_HOUR),
     shopifyInstall: byAddress('shopify-install', sizes.SHOPIFY_INSTALL_PER_HOUR),
     commerceEvents: limitOf('commerce-events', sizes.COMMERCE_EVENTS_PER_HOUR),
     mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),

@@ -32,7 +32,13 @@ async function begin(path: string, address: string): Promise<Socket> {
 const from = (address: string) =>
   fetch(`${stack.baseUrl}${METADATA}`, { headers: { 'x-forwarded-for': address } });
 
-const PATHS = ['/oauth/token', '/oauth/register', '/partners/oauth/token', '/portal/invitation'];
+const PATHS = [
+  '/oauth/token',
+  '/oauth/register',
+  '/partners/oauth/token',
+  '/portal/invitation',
+  '/r/made-up',
+];
 
 test.each(PATHS)(
   'the open requests of an address at %s have a part of the slots, which it gets back when it disconnects',

@@ -5,7 +5,7 @@ import { bodyArrived } from './body-arrived.ts';
 import { ClientGone } from './client-gone.ts';
 import { createConcurrentShare } from './concurrent-share.ts';
 import type { Exchange } from './exchange.ts';
-import type { InFlight, Slot } from './in-flight.ts';
+import type { InFlight, LoadName, Slot } from './in-flight.ts';
 import { sendContinue } from './receive-body.ts';
 import { send } from './respond.ts';
 
@@ -40,10 +40,21 @@ const PATH_NAMES: readonly (readonly [RegExp, string])[] = [
   [/^\/commerce\/shopify\/callback$/, 'shopifyCallback'],
 ];
 
-/** The name of the path of a sign-in or an install; undefined for any other path. */
-export function signInPathName(path: string): string | undefined {
-  return PATH_NAMES.find(([form]) => form.test(path))?.[1];
+/** The same for the pages of shoppers, which have a bound of their own. */
+const SHOPPER_NAMES: typeof PATH_NAMES = [
+  [/^\/r\/[^/]+$/, 'shopperFind'],
+  [/^\/r\/[^/]+\/return$/, 'shopperReturn'],
+  [/^\/r\/[^/]+\/withdraw$/, 'shopperWithdraw'],
+  [/^\/r\/[^/]+\/s\/[^/]+(\/cancel)?$/, 'shopperStatus'],
+];
+
+/** The name of the path of a page or a form of people without a session; undefined for any other path. */
+export function formPathName(path: string): string | undefined {
+  return [...PATH_NAMES, ...SHOPPER_NAMES].find(([form]) => form.test(path))?.[1];
 }
+
+const loadOf = (operation: string): LoadName =>
+  SHOPPER_NAMES.some(([, name]) => name === operation) ? 'shopper' : 'signIn';
 
 /** Maximum share of the slots for one IP address. */
 const ADDRESS_PART = 1 / 4;
@@ -52,7 +63,7 @@ const ADDRESS_PART = 1 / 4;
 const slots = new WeakMap<IncomingMessage, Slot>();
 
 /**
- * Bounds the in-flight requests of the sign-in, in total and for each IP address. Above the bound a request gets an
+ * Bounds the in-flight requests of the sign-in and of shoppers, in total and for each IP address. Above the bound a request gets an
  * OAuth error (RFC 6749, 4.1.2.1). A request occupies its slot while this process works for it, but not while it waits
  * for its body.
  */
@@ -69,7 +80,7 @@ export function boundSignIn(
     // After a disconnect, there is no further `close` event that would release the slot.
     if (res.closed) return;
     if (!count(exchange.address, res)) return reject(req, res, 429);
-    const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
+    const slot = await inFlight.enter(loadOf(exchange.operation), exchange).catch(() => undefined);
     if (!slot) return reject(req, res, 503);
     if (res.closed) return slot.release();
     slots.set(req, slot);

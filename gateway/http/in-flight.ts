@@ -10,6 +10,7 @@ export type LoadName =
   | 'mcp'
   | 'portal'
   | 'signIn'
+  | 'shopper'
   | 'shopifyWebhook'
   | 'commerceEvents';
 

@@ -400,6 +400,7 @@ describe('a gateway that is killed', () => {
         metrics: { ended() {} },
         publicUrl: 'https://api.example.com',
         hasPortal: true,
+        returns: { declareWithdrawal: mail.declare },
         send: (message, handOver) => simulated.step(() => sendMail(smtp(), message, handOver)),
       });
     } finally {

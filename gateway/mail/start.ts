@@ -34,12 +34,21 @@ import type { ServiceIdentity } from '../../services/platform/security/identity.
 import type { Logger } from '../../services/platform/telemetry/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry/telemetry.ts';
 import { actorKindText } from '../../services/platform/values/actor.ts';
+import type { Services } from '../services.ts';
 import { handOverLink, type InvitationMails } from '../tenancy/invitations.ts';
 import { type MailAdder, mailAdder } from './add-mails.ts';
 import type { MailSettings } from './config.ts';
 import { type Fact, factOfEvent } from './facts.ts';
 import { addInvitationMail, INVITATION_KIND, invitationMail } from './invitation.ts';
 import { type MailMetrics, mailMetrics } from './metrics.ts';
+import {
+  createShopperMails,
+  recordDeclared,
+  type ShopperMails,
+  type StoredDeclaration,
+  WITHDRAWAL_KIND,
+  withdrawalMail,
+} from './shopper-mails.ts';
 import { type Message, type SmtpResult, sendMail } from './smtp.ts';
 import {
   claimMails,
@@ -51,6 +60,7 @@ import {
   noteHandedOver,
   recipientOf,
   retryMail,
+  shopNameOf,
 } from './store.ts';
 import { mailText } from './texts.ts';
 
@@ -62,6 +72,8 @@ interface MailOptions {
   readonly hasPortal: boolean;
   /** gRPC name of the webhooks service. */
   readonly webhooksTarget: string;
+  /** Records the withdrawals of shoppers. */
+  readonly returns: Pick<Services['returns'], 'declareWithdrawal'>;
   readonly identity: ServiceIdentity;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
@@ -71,8 +83,8 @@ interface MailOptions {
   readonly mailPausesMs?: readonly number[];
 }
 
-/** The mails to members of shops, and to people who are invited. */
-export interface Mails extends MailAdder, InvitationMails {
+/** The mails to members of shops, to people who are invited, and to shoppers. */
+export interface Mails extends MailAdder, InvitationMails, ShopperMails {
   /** Finishes the mails that are being sent, within 20 s. Other processes send mails that `add` stores after that. */
   stop(): Promise<void>;
 }
@@ -123,6 +135,7 @@ export async function startMails(o: MailOptions): Promise<Mails> {
       metrics,
       publicUrl: o.publicUrl,
       hasPortal: o.hasPortal,
+      returns: o.returns,
       send: (message, handOver) => sendMail(smtp, message, handOver),
       ...(o.mailPausesMs && { pausesMs: o.mailPausesMs }),
     });
@@ -138,6 +151,7 @@ export async function startMails(o: MailOptions): Promise<Mails> {
     return {
       add,
       invite: (tx, of) => addInvitationMail(tx, of, () => sender?.wake(0)),
+      ...createShopperMails(pool, () => sender?.wake(0)),
       async stop() {
         await background.stopWorkers();
         await close();
@@ -179,6 +193,7 @@ interface SenderOptions {
   readonly publicUrl: string;
   /** See `TextContext`. */
   readonly hasPortal: boolean;
+  readonly returns: MailOptions['returns'];
   /** See `sendMail`. Resolves well before a lease expires. */
   readonly send: (message: Message, handOver: () => Promise<void>) => Promise<SmtpResult>;
   /** Pauses after each try without a result; after the last one the mail has failed. Milliseconds. */
@@ -228,6 +243,7 @@ async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined
     return end(o, mail, { as: 'unknown', error: 'the process died while a server took the mail' });
   }
   if (mail.invitationId !== null) return sendInvitation(o, mail, mail.invitationId);
+  if (mail.declaration) return sendAcknowledgement(o, mail, mail.declaration);
   if (mail.facts.length === 0) {
     return recordResult(o, mail, { kind: 'retry', error: 'the facts are of a newer release' });
   }
@@ -238,12 +254,7 @@ async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined
   const { publicUrl, hasPortal } = o;
   const who = await personText(o, mail);
   const text = mailText(mail.facts, { shopName, publicUrl, hasPortal, by, who });
-  let isLost = false;
-  const result = await o.send({ to, ...text, messageId: messageIdOf(o, mail) }, async () => {
-    isLost = !(await noteHandedOver(o.pool, mail));
-    if (isLost) throw new Error('another process sends the mail');
-  });
-  return isLost ? undefined : recordResult(o, mail, result);
+  return transmit(o, mail, { to, ...text });
 }
 
 /**
@@ -268,6 +279,38 @@ async function sendInvitation(
     if (handedOver !== 'yes') throw new Error('nobody may send the mail now');
   });
   return endInvitationMail(o, mail, { handedOver, result });
+}
+
+/** Sends the acknowledgement of a withdrawal, after the withdrawal is recorded. */
+async function sendAcknowledgement(
+  o: SenderOptions,
+  mail: Mail,
+  declaration: StoredDeclaration,
+): Promise<number | undefined> {
+  const { shopId } = mail;
+  const declaredAt = await recordDeclared(o.returns, shopId, declaration).catch(
+    (error: unknown) => ({ error: error instanceof Error ? error.message : String(error) }),
+  );
+  if (!(declaredAt instanceof Date)) {
+    return recordResult(o, mail, { kind: 'retry', error: `not recorded: ${declaredAt.error}` });
+  }
+  const shopName = await shopNameOf(o.pool, shopId);
+  const message = withdrawalMail(declaration, { shopName, declaredAt });
+  return transmit(o, mail, message);
+}
+
+/** Sends a mail whose content is fixed. */
+async function transmit(
+  o: SenderOptions,
+  mail: Mail,
+  message: Omit<Message, 'messageId'>,
+): Promise<number | undefined> {
+  let isLost = false;
+  const result = await o.send({ ...message, messageId: messageIdOf(o, mail) }, async () => {
+    isLost = !(await noteHandedOver(o.pool, mail));
+    if (isLost) throw new Error('another process sends the mail');
+  });
+  return isLost ? undefined : recordResult(o, mail, result);
 }
 
 const NOT_OPEN = 'nobody can accept the invitation';
@@ -374,7 +417,8 @@ async function describeActor(
   }
 }
 
-function kindOf({ facts: [first], invitationId }: Mail): Fact['kind'] | 'invitation' | 'unknown' {
+function kindOf({ facts: [first], invitationId, declaration }: Mail): string {
+  if (declaration) return WITHDRAWAL_KIND;
   return invitationId === null ? (first?.kind ?? 'unknown') : INVITATION_KIND;
 }
 

@@ -4,15 +4,18 @@ import { onlyRow } from '../../services/platform/postgres/only-row.ts';
 import type { Queryable } from '../../services/platform/postgres/postgres.ts';
 import { raw, sql } from '../../services/platform/postgres/sql.ts';
 import { type Fact, factShape } from './facts.ts';
+import { declarationShape, type StoredDeclaration } from './shopper-mails.ts';
 
 /** A mail that this process works on. */
 export interface Mail {
   readonly shopId: bigint;
   readonly id: bigint;
   readonly token: bigint;
-  /** The recipient; null for the mail of an invitation, whose recipient is no member yet. */
+  /** The recipient; null for a mail to somebody who is no member. */
   readonly userId: bigint | null;
   readonly invitationId: bigint | null;
+  /** Of the mail to a shopper. Null for other mails, and when this release cannot read it. */
+  readonly declaration: StoredDeclaration | null;
   /** All of one kind. Empty for an invitation, and when this release cannot read them, because a newer one wrote them. */
   readonly facts: readonly Fact[];
   /** Tries that ended without a result. */
@@ -46,7 +49,7 @@ const lease = createJobLease<Mail>({
      order by due_at limit ${limit} for update skip locked`,
   onClaim: raw('is_gathering = false'),
   returning: raw(`job.shop_id as "shopId", job.id, job.user_id as "userId",
-    job.invitation_id as "invitationId", job.facts, job.attempts,
+    job.invitation_id as "invitationId", job.declaration, job.facts, job.attempts,
     job.handed_over_at is not null as "wasHandedOver"`),
 });
 
@@ -54,8 +57,16 @@ const storedFacts = z.array(factShape);
 
 /** Takes up to `limit` due mails. */
 export async function claimMails(db: Queryable, limit: number): Promise<Mail[]> {
-  const rows = await lease.claim<Omit<Mail, 'facts' | 'token'> & { facts: unknown }>(db, limit);
-  return rows.map((row) => ({ ...row, facts: storedFacts.safeParse(row.facts).data ?? [] }));
+  type Row = Omit<Mail, 'facts' | 'declaration' | 'token'> & {
+    facts: unknown;
+    declaration: unknown;
+  };
+  const rows = await lease.claim<Row>(db, limit);
+  return rows.map((row) => ({
+    ...row,
+    facts: storedFacts.safeParse(row.facts).data ?? [],
+    declaration: declarationShape.safeParse(row.declaration).data ?? null,
+  }));
 }
 
 /** Notes that a server begins to take the content. False when another process works on the mail. */
@@ -107,6 +118,12 @@ export async function recipientOf(
     [shopId, userId],
   );
   return rows[0];
+}
+
+/** The name of a shop. */
+export async function shopNameOf(db: Queryable, shopId: bigint): Promise<string> {
+  const found = await db.query<{ name: string }>('select name from shops where id = $1', [shopId]);
+  return onlyRow(found).name;
 }
 
 /** The address of a user, who may have left every shop; undefined when there is no such user. */

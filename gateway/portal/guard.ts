@@ -173,13 +173,13 @@ function callFor(
     name: name ?? '',
     through: 'portal',
   };
-  const { services, readReturn } = o;
+  const { services, readReturn, publicUrl } = o;
   const { noteChanges, detail } = changeNotes();
   return {
     session,
     actor,
     from: { source: addressOf(o.clientIp, req), requestId: exchange.requestId },
-    context: { services, readReturn, shopId: session.shopId, actor, noteChanges },
+    context: { services, readReturn, publicUrl, shopId: session.shopId, actor, noteChanges },
     changes: { detail },
     today: o.calendar(),
   };

@@ -65,6 +65,7 @@ const KEYLESS: Readonly<Record<string, string>> = {
   'CommerceService/StartCheck': 'it finds the check that runs',
   'CommerceService/Disconnect': 'a removed connection stays removed',
   'CommerceService/CreateShopifyInstallLink': 'the new link replaces the earlier one',
+  'ReturnsService/ReturnWithdrawal': 'the withdrawal has a return already',
   'ReturnsService/UpdatePolicy': 'an equal policy makes no version',
   'WebhooksService/DeleteSubscription': 'a deleted webhook stays deleted',
   'WebhooksService/EndFormerSecrets': 'ended secrets stay ended',

@@ -192,6 +192,11 @@ export const PORTAL_METHODS: readonly PortalMethod[] = [
       note: (context, { return: of }) => of && noteMoney(context, announcedBy(of)),
       hide: withoutReturn,
     },
+    listWithdrawals: { right: 'seeReturns' },
+    returnWithdrawal: {
+      right: 'submitReturns',
+      audit: ['portal.return_withdrawal', 'Make a return of a withdrawal'],
+    },
     getPolicy: { right: 'seePolicy' },
     updatePolicy: {
       right: 'changePolicy',
@@ -208,7 +213,8 @@ export const PORTAL_METHODS: readonly PortalMethod[] = [
     updateSettings: {
       right: 'changeSettings',
       audit: ['portal.update_settings', 'Change the settings of the shop'],
-      call: ({ services }, request) => services.returns.updateSettings(ofMerchant(request)),
+      call: ({ services, publicUrl }, request) =>
+        services.returns.updateSettings(ofMerchant(request, publicUrl)),
       note: noteSettings,
     },
   }),

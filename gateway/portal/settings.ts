@@ -9,6 +9,7 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { enumText } from '../../services/platform/values/enum-text.ts';
 import type { ActionContext } from '../actions/context.ts';
+import { SHOPPER_PATH } from '../shopper/router.ts';
 import { changesOf } from '../tenancy/field-change.ts';
 import { portalError } from './errors.ts';
 
@@ -19,14 +20,23 @@ const LABELS = enumText(LabelProviderSchema);
 type Fields = Omit<UpdateSettingsRequest, '$typeName'>;
 
 /**
- * What a merchant may change.
+ * What a merchant may change. The address of the shop's page for shoppers follows from its handle.
  *
  * @throws ConnectError INVALID_ARGUMENT for the currency, which never changes, and for `sandbox`, which the operator
  *   switches.
  */
-export function ofMerchant(request: Fields): Fields {
+export function ofMerchant(request: Fields, publicUrl = ''): Fields {
   const { currency = '', sandbox } = request.settings ?? {};
-  if (currency === '' && sandbox === undefined) return { ...request, validateOnly: false };
+  if (currency === '' && sandbox === undefined) {
+    for (const { shopperPage } of [request.settings, request.expected].filter(
+      (one) => one != null,
+    )) {
+      if (!shopperPage) continue;
+      const { handle } = shopperPage;
+      shopperPage.url = handle === '' ? '' : `${publicUrl}${SHOPPER_PATH}/${handle}`;
+    }
+    return { ...request, validateOnly: false };
+  }
   const field = currency === '' ? 'settings.sandbox' : 'settings.currency';
   throw portalError(Code.InvalidArgument, `${field} is set by the operator of the service.`, field);
 }
@@ -44,6 +54,9 @@ export function noteSettings(
       label_provider: both(({ labelProvider }) => LABELS.toText(labelProvider)),
       expiry_days: both(({ expiryDays }) => String(expiryDays)),
       processing_retry_minutes: both(({ processingRetryMinutes: minutes }) => String(minutes)),
+      page_handle: both(({ shopperPage }) => shopperPage?.handle ?? ''),
+      page_accent: both(({ shopperPage }) => shopperPage?.accent ?? ''),
+      page_support_email: both(({ shopperPage }) => shopperPage?.supportEmail ?? ''),
       parcel: both(({ parcel }) =>
         parcel ? `${parcel.lengthCm} × ${parcel.widthCm} × ${parcel.heightCm} cm` : '',
       ),

@@ -92,6 +92,11 @@ export const router = createRouter({
       lazy(() => import('./pages/returns/one.tsx'), 'ReturnPage'),
     ),
     page(
+      '/withdrawals',
+      'ReturnsService/ListWithdrawals',
+      lazy(() => import('./pages/returns/withdrawals.tsx'), 'WithdrawalsPage'),
+    ),
+    page(
       '/payload-version',
       'PayloadsService/GetPayloadVersion',
       lazy(() => import('./pages/payload-version/page.tsx'), 'PayloadVersionPage'),

@@ -80,6 +80,14 @@ function detailOf(trigger: Trigger, shopId: bigint): Detail | undefined {
           processedAt: at,
         },
       };
+    case 'withdrawal.received':
+      return {
+        case: 'withdrawal',
+        value: {
+          ...{ id: 950_000_001n, shopId, orderName: '#1001', name: 'Sam Sample' },
+          ...{ email: 'sam@example.com', declaredAt: at },
+        },
+      };
     default:
       return trigger satisfies never;
   }

@@ -12,6 +12,7 @@ export const TOPICS = [
   'label.request',
   'giftcard',
   'partner.returns.shipment',
+  'withdrawal',
 ] as const;
 export type Topic = (typeof TOPICS)[number];
 
@@ -31,7 +32,7 @@ export const RETURN_TRIGGERS = [
 export type ReturnTrigger = (typeof RETURN_TRIGGERS)[number];
 
 /** The triggers of webhook subscriptions (interface: Webhook subscription). */
-export const TRIGGERS = [...RETURN_TRIGGERS, 'shipment.processed'] as const;
+export const TRIGGERS = [...RETURN_TRIGGERS, 'shipment.processed', 'withdrawal.received'] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
 /** Interface: Webhook status. */

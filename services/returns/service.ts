@@ -68,11 +68,13 @@ import { checkReturn } from './review/check.ts';
 import { flagReturn, unflagReturn } from './review/flag.ts';
 import { addNote } from './review/note.ts';
 import { addCustomerUpload } from './review/uploads.ts';
-import { loadSettings, updateSettings } from './settings.ts';
+import { findShopperPage, loadSettings, updateSettings } from './settings.ts';
+import { findShopperReturn } from './status-links.ts';
 import { notesOf, ownersOf } from './store/line-owners.ts';
 import type { ReturnReader } from './store/return-reader.ts';
 import type { ReturnStore } from './store/return-store.ts';
 import { submitReturn } from './submit/submit.ts';
+import { declareWithdrawal, listWithdrawals, returnWithdrawal } from './withdrawals/withdrawals.ts';
 
 type Routes = ServiceParts['routes'];
 
@@ -86,6 +88,8 @@ interface ReturnsDeps {
   readonly providers: Providers;
   readonly orders: OrderFinder;
   readonly places: JobPlaces;
+  /** Called when a withdrawal waits for its return. */
+  readonly onWithdrawal: () => void;
 }
 
 /** The RPCs of returns. Each calls one use case. */
@@ -143,6 +147,13 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
     previewPolicy: (request) => previewPolicy(pool, request),
     getEligibility: async (request) => ({ eligibility: await getEligibility(deps, request) }),
     getSettings: async ({ shopId }) => ({ settings: await loadSettings(pool, shopId) }),
+    findShopperReturn: async (request) => ({ return: await findShopperReturn(deps, request) }),
+    declareWithdrawal: async (request) => ({
+      withdrawal: await declareWithdrawal({ pool, onJob: deps.onWithdrawal }, request),
+    }),
+    listWithdrawals: (request) => listWithdrawals(pool, request),
+    returnWithdrawal: async (request) => ({ return: await returnWithdrawal(deps, request) }),
+    findShopperPage: (request) => findShopperPage(pool, request),
     updateSettings: (request) => updateSettings(pool, request),
     applyAssessments: async (request) => ({
       returns: [...(await applyAssessments(deps.inspections, request))],

@@ -1,9 +1,13 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import type { UpdateSettingsRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type {
+  FindShopperPageRequest,
+  FindShopperPageResponseSchema,
+  UpdateSettingsRequest,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   GiftCardMode,
   LabelProvider,
@@ -12,12 +16,17 @@ import {
   SettingsSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { requireKnownOutcomes } from '../commerce/unknown-outcomes.ts';
+import { EMAIL_MAX } from '../contract/limits.ts';
 import { onlyRow } from '../platform/postgres/only-row.ts';
-import { inTransaction, type Queryable } from '../platform/postgres/postgres.ts';
+import {
+  inTransaction,
+  type Queryable,
+  violatedConstraint,
+} from '../platform/postgres/postgres.ts';
 import { raw, sql, unnamed } from '../platform/postgres/sql.ts';
 import { decimalsOf } from '../platform/values/currencies.ts';
 import { DomainError, invalidField, stateForbids } from '../platform/values/errors.ts';
-import { parseInput } from '../platform/values/input.ts';
+import { parseInput, text } from '../platform/values/input.ts';
 import { shopNotConfigured } from './errors.ts';
 import { OPEN_JOB } from './processing/jobs.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
@@ -33,10 +42,15 @@ interface SettingsRow {
   readonly parcel_width_cm: number;
   readonly parcel_height_cm: number;
   readonly sandbox: boolean;
+  readonly page_handle: string;
+  readonly page_url: string;
+  readonly page_accent: string;
+  readonly page_support_email: string;
 }
 
 const COLUMNS = `currency, restock_mode, gift_card_mode, label_provider, expiry_days,
-  processing_retry_minutes, parcel_length_cm, parcel_width_cm, parcel_height_cm, sandbox`;
+  processing_retry_minutes, parcel_length_cm, parcel_width_cm, parcel_height_cm, sandbox,
+  page_handle, page_url, page_accent, page_support_email`;
 
 /**
  * Reads the returns settings of a shop.
@@ -67,7 +81,37 @@ function toSettings(row: SettingsRow): Settings {
       heightCm: row.parcel_height_cm,
     },
     sandbox: row.sandbox,
+    ...(row.page_handle !== '' && { shopperPage: pageOf(row) }),
   });
+}
+
+function pageOf(row: SettingsRow) {
+  return {
+    handle: row.page_handle,
+    url: row.page_url,
+    accent: row.page_accent,
+    supportEmail: row.page_support_email,
+  };
+}
+
+/**
+ * Finds the shop whose page for shoppers has a handle.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
+export async function findShopperPage(
+  db: Queryable,
+  { handle }: Pick<FindShopperPageRequest, 'handle'>,
+): Promise<MessageInitShape<typeof FindShopperPageResponseSchema>> {
+  const { rows } = await db.query<SettingsRow & { readonly shop_id: bigint }>({
+    name: 'find-shopper-page',
+    text: `select shop_id, ${COLUMNS} from settings where page_handle = $1 and page_handle <> ''`,
+    // PostgreSQL rejects a text with NUL.
+    values: [handle.replaceAll('\0', '')],
+  });
+  const [row] = rows;
+  if (row) return { shopId: row.shop_id, page: pageOf(row) };
+  throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'no shop has this handle');
 }
 
 /** A number from 1 to `max`, as in the table; 0 means that the request has none. */
@@ -78,6 +122,32 @@ const bounded = (max: number) =>
     .transform((value) => value || null);
 
 const centimetres = bounded(1_000);
+
+const PAGE_URL_MAX = 200;
+/** Good enough for an address that is shown: a mail to it is not sent from here. */
+const EMAIL = /^[^\s@]+@[^\s@]+$/;
+
+/** The page for shoppers, which a request replaces as a whole. */
+const page = z
+  .object({
+    handle: z.string().regex(/^([a-z0-9-]{3,40})?$/, 'must be 3 to 40 of a to z, 0 to 9 and -'),
+    url: z
+      .string()
+      .regex(/^(https?:\/\/\S+)?$/, 'must be a web address')
+      .max(PAGE_URL_MAX, `must have at most ${PAGE_URL_MAX} characters`),
+    accent: z
+      .string()
+      .toLowerCase()
+      .regex(/^(#[0-9a-f]{6})?$/, 'must be # and six hexadecimal digits'),
+    supportEmail: text(EMAIL_MAX).refine(
+      (address) => address === '' || EMAIL.test(address),
+      'must be an e-mail address',
+    ),
+  })
+  .refine(({ handle, url }) => handle === '' || url !== '', {
+    error: 'is required with a handle',
+    path: ['url'],
+  });
 
 /** What a request says of settings. */
 const parts = z.object(
@@ -94,6 +164,7 @@ const parts = z.object(
       .object({ lengthCm: centimetres, widthCm: centimetres, heightCm: centimetres })
       .optional(),
     sandbox: z.boolean().optional(),
+    shopperPage: page.optional(),
   },
   'is required',
 );
@@ -103,7 +174,7 @@ const settingsInput = z.object({ settings: parts, expected: parts.optional() });
 type Changes = { readonly [K in Exclude<keyof SettingsRow, 'currency'>]: SettingsRow[K] | null };
 
 /** The values of a request as they are stored; null for absent fields. */
-function changesOf({ parcel, ...given }: z.output<typeof parts>): Changes {
+function changesOf({ parcel, shopperPage, ...given }: z.output<typeof parts>): Changes {
   return {
     restock_mode: textOrNull(given.restockMode, restockModeText),
     gift_card_mode: textOrNull(given.giftCardMode, giftCardModeText),
@@ -114,6 +185,10 @@ function changesOf({ parcel, ...given }: z.output<typeof parts>): Changes {
     parcel_width_cm: parcel?.widthCm ?? null,
     parcel_height_cm: parcel?.heightCm ?? null,
     sandbox: given.sandbox ?? null,
+    page_handle: shopperPage?.handle ?? null,
+    page_url: shopperPage?.url ?? null,
+    page_accent: shopperPage?.accent ?? null,
+    page_support_email: shopperPage?.supportEmail ?? null,
   };
 }
 
@@ -171,8 +246,9 @@ function requireExpected(row: SettingsRow, expected: Changes): void {
 }
 
 async function write(tx: Queryable, shopId: bigint, changes: Changes): Promise<Settings> {
-  const result = await tx.query<SettingsRow>(
-    unnamed(sql`
+  const result = await tx
+    .query<SettingsRow>(
+      unnamed(sql`
      update settings
         set restock_mode = coalesce(${changes.restock_mode}, restock_mode),
             gift_card_mode = coalesce(${changes.gift_card_mode}, gift_card_mode),
@@ -183,10 +259,18 @@ async function write(tx: Queryable, shopId: bigint, changes: Changes): Promise<S
             parcel_width_cm = coalesce(${changes.parcel_width_cm}, parcel_width_cm),
             parcel_height_cm = coalesce(${changes.parcel_height_cm}, parcel_height_cm),
             sandbox = coalesce(${changes.sandbox}, sandbox),
+            page_handle = coalesce(${changes.page_handle}, page_handle),
+            page_url = coalesce(${changes.page_url}, page_url),
+            page_accent = coalesce(${changes.page_accent}, page_accent),
+            page_support_email = coalesce(${changes.page_support_email}, page_support_email),
             updated_at = now()
       where shop_id = ${shopId}
      returning ${raw(COLUMNS)}`),
-  );
+    )
+    .catch((error: unknown) => {
+      if (violatedConstraint(error) !== 'settings_page_handle_once') throw error;
+      throw invalidField('settings.shopper_page.handle', 'is taken: another shop has it');
+    });
   return toSettings(onlyRow(result));
 }
 

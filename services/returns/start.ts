@@ -41,6 +41,7 @@ import { commerceRoutes, returnsRoutes } from './service.ts';
 import { createLargeWork } from './store/large.ts';
 import { createReturnReader } from './store/return-reader.ts';
 import { createReturnStore } from './store/return-store.ts';
+import { startWithdrawalReturns } from './withdrawals/worker.ts';
 
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
   /** Replaces the embedded commerce provider, whose ledger is in this database (tests). */
@@ -86,6 +87,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const checkRuns = createCheckRuns({ pool: backgroundPool, logger });
   let places = NO_PLACES;
   let onQueuedRedaction = (): void => {};
+  let onWithdrawal = (): void => {};
   return {
     routes: (router: ConnectRouter) => {
       returnsRoutes({
@@ -96,6 +98,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         providers,
         orders,
         places: { queueing: (queue) => places.queueing(queue) },
+        onWithdrawal: () => onWithdrawal(),
       })(router);
       commerceRoutes({
         ...requests,
@@ -115,11 +118,19 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       places = processing;
       const redactions = startRedactions(background);
       onQueuedRedaction = redactions.wake;
+      const withdrawals = startWithdrawalReturns({
+        ...background,
+        destinations,
+        providers,
+        orders,
+      });
+      onWithdrawal = withdrawals.wake;
       return [
         processing,
         checkRuns,
         startRequestWatch({ ...background, watch }),
         redactions,
+        withdrawals,
         ...(commerce.tokens ? [startTokenRefresh({ tokens: commerce.tokens, logger })] : []),
         startExpiry(background),
         startJobPurge(background),

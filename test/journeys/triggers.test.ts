@@ -174,6 +174,25 @@ describe.each([
     });
   });
 
+  test('a withdrawal causes withdrawal.received', async () => {
+    const { withdrawal } = await journey.services.returns.declareWithdrawal({
+      ...callIn(shop),
+      idempotencyKey: 'a withdrawal',
+      ...{ orderName: '#1001', name: 'Ada Example', email: 'ada@example.com' },
+    });
+    expect(await next('withdrawal.received')).toEqual({
+      topic: 'withdrawal',
+      trigger: 'withdrawal.received',
+      id: Number(withdrawal?.id),
+      shop_id: Number(withdrawal?.shopId),
+      order_name: '#1001',
+      name: 'Ada Example',
+      email: 'ada@example.com',
+      declared_at: iso,
+      return_id: null,
+    });
+  });
+
   test('a consolidated shipment causes shipment.processed and return.updated', async () => {
     await journey.services.returns.recordPartnerShipment({
       ...callIn(shop),

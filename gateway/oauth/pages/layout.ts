@@ -19,17 +19,29 @@ const ICON = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#0b57c9"/><path d="M11 9 6.5 13.5 11 18M7 13.5h11.5a5 5 0 0 1 0 10H13" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>',
 )}`;
 
-/** Returns a complete HTML document with this style. @param o.head additional elements of the head. */
+/**
+ * Returns a complete HTML document with this style.
+ *
+ * @param o.head additional elements of the head.
+ * @param o.language of its texts; English when absent.
+ * @param o.site follows the title in the browser's window; `Returns` when absent.
+ */
 export function htmlDocument(
   title: string,
-  o: { readonly style: string; readonly body: Html; readonly head?: Html },
+  o: {
+    readonly style: string;
+    readonly body: Html;
+    readonly head?: Html;
+    readonly language?: string;
+    readonly site?: string;
+  },
 ): string {
   return html`<!doctype html>
-<html lang="en">
+<html lang="${o.language ?? 'en'}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-${o.head}<title>${title} · Returns</title>
+${o.head}<title>${title} · ${o.site || 'Returns'}</title>
 <style>${new Html(o.style)}</style>
 </head>
 <body>

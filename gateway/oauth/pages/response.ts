@@ -28,6 +28,8 @@ export function page(
     readonly images?: readonly string[];
     /** The inline script that the body has. */
     readonly script?: string;
+    /** The inline style that the body has, if it is not `STYLE`. */
+    readonly style?: string;
   } = {},
 ): PageResponse {
   const headers = {

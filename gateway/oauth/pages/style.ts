@@ -84,15 +84,24 @@ export type FormTargets = readonly string[] | 'any';
  *
  * @param o.images origins of pictures.
  * @param o.script the inline script of the page; without it the page runs none.
+ * @param o.style the inline style of the page; {@link STYLE} when absent.
  */
 export function pageHeaders(
   formTargets: FormTargets,
-  { images = [], script }: { readonly images?: readonly string[]; readonly script?: string } = {},
+  {
+    images = [],
+    script,
+    style,
+  }: {
+    readonly images?: readonly string[];
+    readonly script?: string;
+    readonly style?: string;
+  } = {},
 ): Record<string, string> {
   const policy = [
     "default-src 'none'",
     ...(script === undefined ? [] : [`script-src ${styleSource(script)}`]),
-    `style-src ${STYLE_SOURCE}`,
+    `style-src ${style === undefined ? STYLE_SOURCE : styleSource(style)}`,
     ['img-src data:', ...images].join(' '),
     "base-uri 'none'",
     ...formAction(formTargets),

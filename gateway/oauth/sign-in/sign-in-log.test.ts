@@ -169,6 +169,10 @@ describe('the pages of a sign-in', () => {
     ['POST', '/portal/invitation/accept'],
     ['GET', '/commerce/shopify/install'],
     ['GET', '/commerce/shopify/callback'],
+    ['GET', '/r/made-up'],
+    ['POST', '/r/made-up/return'],
+    ['POST', '/r/made-up/withdraw'],
+    ['GET', '/r/made-up/s/made-up'],
   ])('are limited by address before a body is read: %s %s', async (method, path) => {
     for (let count = 0; count < SIZE; count += 1) {
       expect((await request(path, method, '203.0.113.1')).status).not.toBe(429);

@@ -102,6 +102,7 @@ const GROUPS = [
     title: 'Goods',
     areas: [
       ['/returns', 'Returns'],
+      ['/withdrawals', 'Withdrawals'],
       ['/destinations', 'Destinations'],
       ['/policy', 'Policy'],
     ],
@@ -126,6 +127,7 @@ const ICONS: Readonly<Record<Area, string>> = {
   '/partner-apps': 'M4 4h6v6H4zM14 4h6v6h-6zM4 14h6v6H4zM17 14v6M14 17h6',
   '/usage': 'M4 20V10M10 20V4M16 20v-7M21 20H3',
   '/returns': 'M9 7 4 12l5 5M4.500 12H14a5 5 0 0 1 5 5v1',
+  '/withdrawals': 'M6 3h9l4 4v14H6zM14 3v5h5M9 12l6 6M15 12l-6 6',
   '/destinations':
     'M12 21s7-6.200 7-11.500a7 7 0 1 0-14 0C5 14.800 12 21 12 21zM12 12a2.500 2.500 0 1 0-.01 0',
   '/policy': 'M7 3h10v18l-5-3-5 3zM10 8h4M10 12h4',

@@ -4,7 +4,7 @@ import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { returnDetailsView } from '../details/return-details.ts';
 import { payloadSchema } from '../openapi/document.ts';
 import { sampleEvent } from '../sample-event.ts';
-import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../vocabulary.ts';
+import { RETURN_TRIGGERS, TOPICS, type Topic, TRIGGERS, type Trigger } from '../vocabulary.ts';
 import { delivers, payloadOf } from './topics.ts';
 
 const sample = (topic: Topic, trigger: Trigger) => {
@@ -18,9 +18,7 @@ describe('the pairs that deliver', () => {
   test('topic return delivers every trigger about one return, the other topics only their own', () => {
     const delivering = pairs.filter(([topic, trigger]) => delivers(topic, trigger));
     expect(delivering.map((pair) => pair.join(' '))).toEqual([
-      ...TRIGGERS.filter((trigger) => trigger !== 'shipment.processed').map(
-        (trigger) => `return ${trigger}`,
-      ),
+      ...RETURN_TRIGGERS.map((trigger) => `return ${trigger}`),
       'return.processing return.processing.failed',
       'label label.created',
       'label label.updated',
@@ -29,6 +27,7 @@ describe('the pairs that deliver', () => {
       'label.request label.request.cancelled',
       'giftcard giftcard.requested',
       'partner.returns.shipment shipment.processed',
+      'withdrawal withdrawal.received',
     ]);
   });
 

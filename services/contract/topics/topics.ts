@@ -289,6 +289,33 @@ export const TOPIC_SHAPES: Readonly<Record<Topic, TopicShape>> = {
       };
     },
   },
+
+  withdrawal: {
+    about: 'A shopper withdrew from a contract, as the shopper declared it.',
+    triggers: ['withdrawal.received'],
+    schema: {
+      id: means(z.int(), 'Identifier of the withdrawal'),
+      shop_id: shopId,
+      order_name: means(nullableText(), 'Name of the order, as the shopper stated it'),
+      name: means(nullableText(), 'Name of the shopper, as stated'),
+      email: means(nullableText(), 'E-mail address of the shopper, as stated'),
+      declared_at: means(time(), 'When the shopper confirmed it'),
+      return_id: means(nullableId(), 'The return that was made of it; null until there is one'),
+    },
+    build({ detail, shopId: shop }) {
+      if (detail.case !== 'withdrawal') return undefined;
+      const { id, orderName, name, email, declaredAt, returnId: made } = detail.value;
+      return {
+        id: Number(id),
+        shop_id: Number(shop),
+        order_name: textOrNull(orderName),
+        name: textOrNull(name),
+        email: textOrNull(email),
+        declared_at: iso(declaredAt),
+        return_id: idNumber(made),
+      };
+    },
+  },
 };
 
 /**
@@ -358,4 +385,5 @@ export const TRIGGER_TEXTS: Readonly<Record<Trigger, readonly [string, string?]>
     'A return with gift-card credit is processed and the shop issues its gift cards elsewhere. Its response is `POST /returns/{id}/gift-card`.',
   ],
   'shipment.processed': ['A consolidated shipment of a partner was recorded.'],
+  'withdrawal.received': ['A shopper withdrew from a contract on the page of the shop.'],
 };

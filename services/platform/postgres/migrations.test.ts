@@ -247,7 +247,7 @@ describe('migrate', () => {
 test('no file builds an index and then drops one', () => {
   const files = globSync('{services,gateway}/**/migrations/**/*.sql');
   expect(files).toContain('services/returns/migrations/0008_jobs_by_lease.sql');
-  const later = /^create (?:unique )?index\b[^]*^drop index\b/im;
+  const later = /^create (?:unique )?index\b[\s\S]*^drop index\b/im;
   expect(files.filter((file) => later.test(readFileSync(file, 'utf8')))).toEqual([]);
 });
 

@@ -54,6 +54,8 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'recordReceipt', 'listArrivals', 'listExpected'),
     ...rpcs(ReturnsService, 'searchReturns', 'getTimeline', 'summarize', 'checkLineItems'),
     ...rpcs(ReturnsService, 'getSettings', 'updateSettings', 'checkReturn'),
+    ...rpcs(ReturnsService, 'findShopperPage', 'findShopperReturn'),
+    ...rpcs(ReturnsService, 'declareWithdrawal', 'listWithdrawals', 'returnWithdrawal'),
     ...rpcs(ReturnsService, 'getPolicy', 'updatePolicy', 'previewPolicy', 'getEligibility'),
     ...CommerceService.methods,
     ...rpcs(DispositionsService, 'assess', 'gradeItems', 'getDispositions'),

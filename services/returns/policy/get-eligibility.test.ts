@@ -83,6 +83,30 @@ describe('eligibility', () => {
     await expect(none).rejects.toMatchObject(invalid('order_name'));
   });
 
+  test.each([
+    [
+      'its e-mail address, in any case of letters',
+      { email: 'Ada@Example.com' },
+      'ADA@example.com',
+      true,
+    ],
+    ['another e-mail address', { email: 'Ada@Example.com' }, 'bob@example.com', false],
+    [
+      'the postal code beside an e-mail address',
+      { email: 'a@b.c', postalCode: 'N1 1AA' },
+      'N1 1AA',
+      false,
+    ],
+    ['the postal code, without one', { email: undefined, postalCode: 'N1 1AA' }, 'n11aa', true],
+    ['another postal code', { email: undefined, postalCode: 'N1 1AA' }, 'N1 1AB', false],
+    ['anything, with neither', { email: undefined, postalCode: undefined }, 'N1 1AA', false],
+    ['nothing', { email: undefined, postalCode: undefined }, '', false],
+  ])('for a shopper who states %s', async (_, facts, shopper, isFound) => {
+    const read = shop.eligibilityOf(shop.platform({ ...order, ...facts }), { shopper });
+    if (isFound) expect((await read).orderName).toBe('#1001');
+    else await expect(read).rejects.toMatchObject({ reason: ErrorReason.ORDER_NOT_FOUND });
+  });
+
   test('needs the e-mail address of the order, in any case of letters, when one is stated', async () => {
     expect(await shop.eligibilityOf(shop.platform(), { email: 'ada@example.COM' })).toBeTruthy();
     const without = shop.platform({ ...order, email: undefined });

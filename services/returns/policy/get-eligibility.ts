@@ -9,6 +9,7 @@ import {
   EligibilitySchema,
   type GetEligibilityRequest,
   type Policy,
+  PolicySchema,
 } from '../../../proto/gen/rms/returns/v1/policy_pb.ts';
 import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
@@ -35,30 +36,35 @@ const input = z.object({
   orderName: text(SHORT_TEXT_MAX),
   providerOrderId: z.bigint(),
   email: text(EMAIL_MAX).optional(),
+  shopper: text(EMAIL_MAX).optional(),
 });
 
 /**
  * Says what of an order may be returned now, as the policy in force says. Changes nothing.
  *
+ * @param o.refusesNothing whether the policy is left out.
+ *
  * @throws DomainError INVALID_ARGUMENT; ORDER_NOT_FOUND; NO_ORDER_LOOKUP; COMMERCE_FAILED.
  */
 export async function getEligibility(
   { pool, orders }: { readonly pool: pg.Pool; readonly orders: OrderFinder },
-  request: GetEligibilityRequest,
+  request: Omit<GetEligibilityRequest, '$typeName'>,
+  { refusesNothing = false }: { readonly refusesNothing?: boolean } = {},
 ): Promise<Eligibility> {
   const { case: by, value } = request.order;
-  const { shopId, orderName, providerOrderId, email } = parseInput(input, {
+  const { shopId, orderName, providerOrderId, ...parsed } = parseInput(input, {
     ...request,
     orderName: by === 'orderName' ? value : '',
     providerOrderId: by === 'providerOrderId' ? value : 0n,
   });
   const asked = selectorOf(shopId, { name: orderName, providerOrderId }, 'order_');
   const answer = await orders.find(asked);
-  const order = requireOrder(answer, email);
+  const order = requireOrder(answer, parsed.email);
+  if (parsed.shopper !== undefined && !isOf(order, parsed.shopper)) throw orderNotFound();
   const [elsewhere, isCancelled, { policy, version }] = await Promise.all([
     elsewhereOf(pool, { shopId, order, askedAt: answer.askedAt }),
     isCancelledThere(pool, shopId, order.id),
-    loadPolicy(pool, shopId),
+    refusesNothing ? { policy: create(PolicySchema), version: 0n } : loadPolicy(pool, shopId),
   ]);
   const now = new Date();
   const judged = isCancelled ? { ...order, cancelledAt: order.cancelledAt ?? now } : order;
@@ -80,9 +86,22 @@ export function requireOrder({ looksUp, order }: OrderAnswer, email?: string): F
   const isOther =
     email !== undefined && order?.email !== undefined && folded(order.email) !== folded(email);
   if (order && !isOther) return order;
-  const { ORDER_NOT_FOUND } = ErrorReason;
-  throw new DomainError(StatusCode.NotFound, ORDER_NOT_FOUND, 'no such order');
+  throw orderNotFound();
 }
+
+function orderNotFound(): DomainError {
+  const { ORDER_NOT_FOUND } = ErrorReason;
+  return new DomainError(StatusCode.NotFound, ORDER_NOT_FOUND, 'no such order');
+}
+
+/** Whether a shopper states the e-mail address of the order, or its postal code if it has no address. */
+function isOf({ email, postalCode }: FoundOrder, stated: string): boolean {
+  if (email !== undefined) return folded(email) === folded(stated);
+  return postalCode !== undefined && compact(postalCode) === compact(stated);
+}
+
+/** A postal code without what people leave out, such as the blank of `N1 1AA`. */
+const compact = (code: string): string => folded(code).replace(/[\s-]/g, '');
 
 const folded = (email: string): string => normalForm(email).toLowerCase();
 

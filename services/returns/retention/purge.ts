@@ -19,13 +19,15 @@ const EVERY_MS = 60 * 60 * 1_000;
 /** How long handled webhooks of Shopify are remembered. Shopify repeats a webhook for some hours. */
 const WEBHOOK_DAYS = 7;
 const DATA_REQUEST_DAYS = 90;
+/** How long withdrawals are kept as proofs. */
+const WITHDRAWAL_YEARS = 3;
 /** Maximum number of rows that one statement deletes, so that it does not block other statements for long. */
 const ROWS = 5_000;
 
 /**
  * Starts the loop that deletes old rows: timeline entries after 400 days, idempotency keys after 90 days (except those
  * of submissions and shipments), ids of events of commerce providers after a week, expired install links, handled
- * webhooks and data requests of Shopify, and stored snapshots two days after their events. Several replicas may run it.
+ * webhooks and data requests of Shopify, withdrawals after three years, and stored snapshots two days after their events. Several replicas may run it.
  *
  * @param o.snapshotDays for how many days events are stored.
  */
@@ -82,7 +84,12 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
         where received_at < now() - $1 * interval '1 day' limit $2)`,
     [DATA_REQUEST_DAYS, ROWS],
   );
-  const removed = [entries, snapshots, news, installs, webhooks, requests].map(
+  const withdrawals = await db.query(
+    `delete from withdrawals where (shop_id, id) in (
+       select shop_id, id from withdrawals where declared_at < now() - $1 * interval '1 year' limit $2)`,
+    [WITHDRAWAL_YEARS, ROWS],
+  );
+  const removed = [entries, snapshots, news, installs, webhooks, requests, withdrawals].map(
     ({ rowCount }) => rowCount ?? 0,
   );
   return removed.reduce((sum, count) => sum + count, keys);

@@ -10,6 +10,7 @@ import { type Loop, startLoop } from '../../platform/process/worker.ts';
 import { systemActor } from '../../platform/security/identity.ts';
 import type { Logger } from '../../platform/telemetry/log.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/values/input.ts';
+import { endStatusLinks } from '../status-links.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import { fittingIds } from '../store/fitting.ts';
 import type { Changer, ReturnStore } from '../store/return-store.ts';
@@ -127,6 +128,7 @@ async function clear(tx: Queryable, shopId: bigint, returnIds: readonly bigint[]
       where shop_id = $1 and id = any($2::bigint[])`,
     [shopId, returnIds],
   );
+  await endStatusLinks(tx, shopId, returnIds);
   await tx.query(
     `update label_requests set content = content - 'origin'
       where shop_id = $1 and return_id = any($2::bigint[]) and content is not null`,

@@ -149,6 +149,7 @@ export const submission = z.object({
   flagReasons,
   policy: z.enum(PolicyUse, 'is unknown'),
   submitter: z.custom<Submitter>().optional(),
+  withdrawalId: optionalId,
 });
 
 export type Submission = z.output<typeof submission>;

@@ -22,7 +22,9 @@ import {
 } from '../money/totals.ts';
 import type { PolicyVersion } from '../policy/policy-store.ts';
 import { submitterText } from '../policy/submitter.ts';
+import { insertStatusLink } from '../status-links.ts';
 import { stateText } from '../store/texts.ts';
+import { insertWithdrawalReturn } from '../withdrawals/withdrawal-store.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 
 /** A submission whose amounts are parsed and checked. */
@@ -40,6 +42,8 @@ export interface CheckedSubmission {
   /** See `goodsLimitOf`; absent when the order was not looked up. */
   readonly goodsLimit?: Both<bigint> | undefined;
   readonly createdAt: Date;
+  /** The end of the shopper's link; absent when the submitter gave a link, and for a shop without a page. */
+  readonly statusToken?: string;
   /** The policy that judged it; absent when the policy was not used. */
   readonly policy?: PolicyVersion | undefined;
   /** The order at the provider; absent when it was not looked up. */
@@ -128,10 +132,27 @@ export async function insertParts(
     allInOrder([
       ...(checked.paidShipping ? [recordPaidShipping(tx, orderId, checked)] : []),
       ...(checked.goodsLimit ? [recordGoodsLimit(tx, orderId, checked)] : []),
+      ...(checked.statusToken === undefined
+        ? []
+        : [
+            insertStatusLink(tx, {
+              ...{ shopId: checked.submission.shopId, returnId: id, token: checked.statusToken },
+            }),
+          ]),
+      ...ofWithdrawal(tx, id, checked),
       insertLines(tx, id, checked),
       insertExchanges(tx, id, checked),
     ]),
   );
+}
+
+function ofWithdrawal(
+  tx: Queryable,
+  returnId: bigint,
+  { submission: { shopId, withdrawalId } }: CheckedSubmission,
+): Promise<void>[] {
+  if (withdrawalId === 0n) return [];
+  return [insertWithdrawalReturn(tx, { shopId, withdrawalId, returnId })];
 }
 
 /** The newest number counts, because the caller may have learned more. */

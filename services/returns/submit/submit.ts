@@ -61,6 +61,7 @@ import { loadPolicy, type PolicyVersion } from '../policy/policy-store.ts';
 import { reviewedFlagReasons } from '../policy/review-submission.ts';
 import { requireReturnable } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
+import { newStatusLink } from '../status-links.ts';
 import { appendReturnEvents, type DetailEvent } from '../store/append-events.ts';
 import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
@@ -85,7 +86,7 @@ import {
   lockOrderRow,
 } from './submit-store.ts';
 
-interface SubmitDeps {
+export interface SubmitDeps {
   readonly pool: pg.Pool;
   readonly store: ReturnStore;
   readonly destinations: Destinations;
@@ -108,7 +109,7 @@ interface Submitted {
  * Records a new return. It is open, or in review when it is flagged. A repeated call with the same key and content
  * returns the return of the first call in its current state, and `repeated`. A submission with the name of the order
  * and without its id is completed first, see {@link lookedUp}; one that uses the policy, or `find_order`, as
- * {@link madeByPolicy} says. `correct_texts` is {@link correctTexts}.
+ * {@link madeByPolicy} says. `correct_texts` is {@link correctTexts}. With `validate_only` nothing stays recorded.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
@@ -187,11 +188,24 @@ async function recorded(
       made = await record(deps.store, tx, { checked: now, settings, destination });
       return made.id;
     });
+    if (request.validateOnly && made) throw new OnlyTried(made);
     return { return: made ?? (await existing(deps.store, tx, { ...input, id })), repeated };
   }).catch((error: unknown) => {
     if (error instanceof TooOld) return undefined;
+    if (error instanceof OnlyTried) return { return: error.made, repeated: false };
     throw error;
   });
+}
+
+/** Rolls a transaction back that only tried what a submission would do. */
+class OnlyTried extends Error {
+  override readonly name = 'OnlyTried';
+  readonly made: Return;
+
+  constructor(made: Return) {
+    super();
+    this.made = made;
+  }
 }
 
 /** The answer of the provider is too old. The transaction is rolled back. */
@@ -367,7 +381,7 @@ async function record(
     readonly destination: Destination | undefined;
   },
 ): Promise<Return> {
-  const checked = await judged(tx, o.checked);
+  const checked = withStatusLink(await judged(tx, o.checked), o.settings);
   const { shopId, actor, flagReasons, returnMethod } = checked.submission;
   const inserted = await insertReturn(tx, checked);
   const { id } = inserted;
@@ -410,6 +424,14 @@ async function record(
   return issued ? existing(store, tx, { shopId, id }) : created;
 }
 
+/** Adds a link to the shop's page for shoppers, unless the submitter gave a link. */
+function withStatusLink(checked: CheckedSubmission, { shopperPage }: Settings): CheckedSubmission {
+  if (!shopperPage || checked.submission.statusPageUrl !== '') return checked;
+  const { url, token } = newStatusLink(shopperPage.url);
+  const submission = { ...checked.submission, statusPageUrl: url };
+  return { ...checked, submission, statusToken: token };
+}
+
 /** Puts a submission that uses the policy into review when it meets one of the conditions for that. */
 async function judged(tx: Queryable, checked: CheckedSubmission): Promise<CheckedSubmission> {
   const { submission: stated, sums, createdAt, currencies, policy } = checked;
@@ -439,6 +461,7 @@ function submittedEntry(returnId: bigint, { submission: stated, policy }: Checke
       ...(stated.upsellPaymentReference && { upsell_payment: stated.upsellPaymentReference }),
       ...(policy && { policy_version: policy.version.toString() }),
       ...(overrides && { policy_override: 'true' }),
+      ...(stated.withdrawalId !== 0n && { withdrawal_id: String(stated.withdrawalId) }),
     },
   };
 }

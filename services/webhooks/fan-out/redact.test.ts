@@ -256,6 +256,7 @@ describe('a payload after its customer was redacted', () => {
       'return',
       'label.request',
       'giftcard',
+      'withdrawal',
     ]);
   });
 });

@@ -26,6 +26,7 @@ export function shapeBody(
 const CUSTOMER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   return: ['customer', 'customer_email', 'customer_first_name', 'customer_last_name'],
   giftcard: ['email', 'first_name', 'last_name'],
+  withdrawal: ['name', 'email'],
 };
 
 /** Returns a payload without names, e-mail addresses, postal addresses and uploads. Keeps all keys. */

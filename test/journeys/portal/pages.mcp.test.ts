@@ -11,7 +11,7 @@ const INTEGRATION = [
   'Who calls which version',
 ];
 const SETUP = ['Settings', 'Commerce platform'];
-const GOODS = ['Returns', 'Destinations', 'Policy'];
+const GOODS = ['Returns', 'Withdrawals', 'Destinations', 'Policy'];
 const ALL = [...INTEGRATION, ...GOODS, ...SETUP, ...EVERYBODY, 'Audit log'];
 const PATHS: Readonly<Record<string, string>> = {
   Webhooks: '/webhooks',
@@ -20,6 +20,7 @@ const PATHS: Readonly<Record<string, string>> = {
   'Partner apps': '/partner-apps',
   'Who calls which version': '/usage',
   Returns: '/returns',
+  Withdrawals: '/withdrawals',
   Destinations: '/destinations',
   Policy: '/policy',
   Settings: '/settings',
@@ -33,8 +34,8 @@ const AREAS: Readonly<Record<string, readonly string[]>> = {
   admin: ALL,
   returns_agent: [...GOODS, ...EVERYBODY],
   warehouse: [...GOODS, ...EVERYBODY],
-  analyst: ['Returns', 'Policy', ...EVERYBODY],
-  developer: [...INTEGRATION, 'Returns', 'Policy', ...EVERYBODY],
+  analyst: ['Returns', 'Withdrawals', 'Policy', ...EVERYBODY],
+  developer: [...INTEGRATION, 'Returns', 'Withdrawals', 'Policy', ...EVERYBODY],
 };
 
 const portal = portalForTests();

@@ -105,6 +105,11 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
     return { label: { ...sampleLabel(), status }, ignored: false };
   },
   getSettings: () => ({ settings: { currency: 'GBP' } }),
+  findShopperPage: () => {
+    throw notFound(ErrorReason.UNSPECIFIED, 'no shop has this handle');
+  },
+  listWithdrawals: () => ({ withdrawals: [] }),
+  returnWithdrawal: () => ({ return: sampleReturn() }),
   getPolicy: () => examplePolicy(),
   updatePolicy: ({ policy, expectedVersion }) => ({
     version: expectedVersion + 1n,

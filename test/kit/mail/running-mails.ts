@@ -1,3 +1,4 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import PostalMime, { type Email } from 'postal-mime';
 import { gatewayShape } from '../../../gateway/config.ts';
@@ -6,6 +7,11 @@ import { type Mails, startMails } from '../../../gateway/mail/start.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import {
+  type DeclareWithdrawalRequestSchema,
+  type DeclareWithdrawalResponse,
+  DeclareWithdrawalResponseSchema,
+} from '../../../proto/gen/rms/returns/v1/withdrawals_pb.ts';
 import { type EventBus, eventsTopic } from '../../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
@@ -32,6 +38,10 @@ export interface MailsUnderTest {
   readonly bus: EventBus;
   /** The mails of the running gateway. */
   mails(): Mails;
+  /** The RPC of the returns service that records a withdrawal. */
+  declare: (
+    request: MessageInitShape<typeof DeclareWithdrawalRequestSchema>,
+  ) => Promise<DeclareWithdrawalResponse>;
   /** Replaces the running gateway by one with these settings. */
   restart(o?: MailTimes): Promise<void>;
   /** Starts a further gateway on the same database. It gets no events, as the bus in memory has one subscriber. */
@@ -74,6 +84,7 @@ export async function runMails(): Promise<MailsUnderTest> {
     testTelemetry(),
   ]);
   const { pool } = db;
+  let declare: MailsUnderTest['declare'] = async () => create(DeclareWithdrawalResponseSchema);
   const bus = createInProcessBus();
   // A gateway closes its bus at a stop, and this one is for all.
   const shared = { ...bus, close: async () => {} };
@@ -98,6 +109,7 @@ export async function runMails(): Promise<MailsUnderTest> {
       publicUrl: 'https://api.example.com',
       hasPortal: true,
       webhooksTarget: '127.0.0.1:1',
+      returns: { declareWithdrawal: (request) => declare(request) },
       mailPausesMs: o.pausesMs ?? [1, 1],
     });
   };
@@ -108,6 +120,12 @@ export async function runMails(): Promise<MailsUnderTest> {
     server,
     bus,
     mails: () => running,
+    get declare() {
+      return declare;
+    },
+    set declare(next) {
+      declare = next;
+    },
     async restart(o) {
       await running.stop();
       running = await start(o);

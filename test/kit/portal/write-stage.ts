@@ -1,9 +1,10 @@
-import { randomUUID } from 'node:crypto';
+import { randomInt, randomUUID } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { issuePartnerGrant } from '../../../gateway/oauth/partners/tokens.ts';
 import { storeGrant } from '../../../gateway/oauth/tokens/issue.ts';
 import { createPartnerApp } from '../../../gateway/tenancy/partner-apps.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { callIn, connectStack } from '../journeys/journey.ts';
 import type { OpenStack } from '../stack.ts';
 import { until } from '../until.ts';
 import { startReceiver } from '../webhooks/receiver.ts';
@@ -33,6 +34,8 @@ export interface WriteStage {
   readonly invited: { readonly resend: string; readonly withdraw: string };
   /** The page of a new return of a kind. */
   returnIn(state: string): Promise<string>;
+  /** A shopper withdraws from a contract. */
+  withdraw(): Promise<void>;
   /** Removes the webhooks, so that other tests do not see them. */
   strike(): Promise<void>;
 }
@@ -88,12 +91,24 @@ export async function writeStage(stack: OpenStack, page: Page): Promise<WriteSta
     member,
     invited,
     returnIn: async (state) => `/returns/${(await stack.fixture(state)).id}`,
+    withdraw: () => withdraw(stack),
     strike: async () => {
       await deleteWebhooks(page, webhookId, failingId);
       await call('CommerceService/Disconnect', {});
       await Promise.all([receiver.stop(), broken.stop()]);
     },
   };
+}
+
+async function withdraw(stack: OpenStack): Promise<void> {
+  const { services, close } = connectStack(stack);
+  await services.returns.declareWithdrawal({
+    ...callIn(stack.shop),
+    ...key(),
+    ...{ orderName: `#T10-${randomInt(1_000, 1_000_000)}`, name: 'Ada Example' },
+    email: 'shopper@example.com',
+  });
+  close();
 }
 
 /** Makes keys wait for an owner, as those of a member who may do less. */

@@ -90,6 +90,13 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
     open: more('Cancel the return'),
     press: 'Cancel the return',
   },
+  'ReturnsService/ReturnWithdrawal': {
+    at: async (stage) => {
+      await stage.withdraw();
+      return '/withdrawals';
+    },
+    press: /^Make a return of order/,
+  },
   'ReturnsService/UpdateSettings': {
     at: () => '/settings',
     fill: async (page) => {

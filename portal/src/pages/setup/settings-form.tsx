@@ -11,6 +11,7 @@ import { useWrite } from '../../api/use-write.ts';
 import styles from '../../parts/dialog/dialog.module.css';
 import { Unsaved } from '../../parts/dialog/unsaved.tsx';
 import { Panel } from '../../parts/panel.tsx';
+import { useSession } from '../../session/session.tsx';
 import {
   type Edits,
   edited,
@@ -66,6 +67,7 @@ interface FieldProps {
 /** The form of the settings, which sends only what was edited. */
 export function SettingsForm({ settings }: { readonly settings: Settings }) {
   const stored = valuesOf(settings);
+  const { links } = useSession();
   const [edits, setEdits] = useState<Edits>({});
   const { run, isPending } = useWrite(ReturnsService.method.updateSettings, {
     done: 'The settings are saved.',
@@ -83,7 +85,7 @@ export function SettingsForm({ settings }: { readonly settings: Settings }) {
   };
   const save = (event: FormEvent) => {
     event.preventDefault();
-    const [value, seen] = [settingsOf(edits, 'value'), settingsOf(edits, 'seen')];
+    const [value, seen] = [settingsOf(edits, 'value', stored), settingsOf(edits, 'seen', stored)];
     run({ settings: value, expected: seen }, { settings: seen, expected: value });
   };
   return (
@@ -132,6 +134,35 @@ export function SettingsForm({ settings }: { readonly settings: Settings }) {
                 </SimpleGrid>
               </Stack>
             </Panel>
+            <Panel
+              title="Page for shoppers"
+              about="Where shoppers find their order and return something, without an account. It is off as long as it has no name."
+            >
+              <Stack gap="md">
+                <TextField
+                  {...fields}
+                  name="handle"
+                  label="Name in its address"
+                  about={`The page is at ${links?.baseUrl ?? ''}/r/${fields.values.handle || '…'}. 3 to 40 of a to z, 0 to 9 and -. Another name ends all links that shoppers have.`}
+                  pattern="[a-z0-9\-]{3,40}"
+                />
+                <SimpleGrid cols={{ base: 1, sm: 2 }}>
+                  <TextField
+                    {...fields}
+                    name="accent"
+                    label="Colour of buttons and links"
+                    about="As #rrggbb; empty: blue. We darken or lighten it as far as texts need."
+                    pattern="#[0-9A-Fa-f]{6}"
+                  />
+                  <TextField
+                    {...fields}
+                    name="supportEmail"
+                    label="E-mail address for questions"
+                    about="Shown on each page; may be empty."
+                  />
+                </SimpleGrid>
+              </Stack>
+            </Panel>
             <Panel title="Times">
               <SimpleGrid cols={{ base: 1, sm: 2 }}>
                 <NumberField
@@ -176,6 +207,9 @@ const NAMES: Readonly<Record<Name, string>> = {
   lengthCm: 'the length of a parcel',
   widthCm: 'the width of a parcel',
   heightCm: 'the height of a parcel',
+  handle: 'the name of the page for shoppers',
+  accent: 'the colour of the page for shoppers',
+  supportEmail: 'the e-mail address for questions',
 };
 
 /** What a colleague has changed while the reader edited it, and the choice between both. */
@@ -241,6 +275,25 @@ function Choices(
         ))}
       </Stack>
     </Radio.Group>
+  );
+}
+
+function TextField(
+  o: FieldProps & {
+    readonly name: Name;
+    readonly label: string;
+    readonly about: string;
+    readonly pattern?: string;
+  },
+) {
+  return (
+    <TextInput
+      label={o.label}
+      description={o.about}
+      pattern={o.pattern}
+      value={o.values[o.name]}
+      onChange={({ currentTarget }) => o.onChange(o.name, currentTarget.value)}
+    />
   );
 }
 

@@ -11,6 +11,9 @@ export interface Values {
   readonly lengthCm: string;
   readonly widthCm: string;
   readonly heightCm: string;
+  readonly handle: string;
+  readonly accent: string;
+  readonly supportEmail: string;
 }
 
 export type Name = keyof Values;
@@ -24,8 +27,11 @@ const OTHERS = [
   'processingRetryMinutes',
 ] as const satisfies readonly Name[];
 
+/** The fields of the page for shoppers, which a request has together. */
+const PAGE = ['handle', 'accent', 'supportEmail'] as const satisfies readonly Name[];
+
 export function valuesOf(settings: Settings): Values {
-  const { parcel } = settings;
+  const { parcel, shopperPage } = settings;
   return {
     restockMode: String(settings.restockMode),
     giftCardMode: String(settings.giftCardMode),
@@ -35,6 +41,9 @@ export function valuesOf(settings: Settings): Values {
     lengthCm: String(parcel?.lengthCm ?? ''),
     widthCm: String(parcel?.widthCm ?? ''),
     heightCm: String(parcel?.heightCm ?? ''),
+    handle: shopperPage?.handle ?? '',
+    accent: shopperPage?.accent ?? '',
+    supportEmail: shopperPage?.supportEmail ?? '',
   };
 }
 
@@ -71,10 +80,11 @@ export function overtaken(edits: Edits, stored: Values): Name[] {
   });
 }
 
-/** Only what was edited, as a request has it. */
+/** Only what was edited, as a request has it. @param stored for the parts that a request has as a whole. */
 export function settingsOf(
   edits: Edits,
   of: 'seen' | 'value',
+  stored: Values,
 ): MessageInitShape<typeof SettingsSchema> {
   const numbers = <N extends Name>(names: readonly N[]) =>
     Object.fromEntries(
@@ -84,5 +94,12 @@ export function settingsOf(
       }),
     );
   const parcel = numbers(PARCEL);
-  return { ...numbers(OTHERS), ...(Object.keys(parcel).length > 0 && { parcel }) };
+  const shopperPage = Object.fromEntries(
+    PAGE.map((name) => [name, edits[name]?.[of] ?? stored[name]]),
+  );
+  return {
+    ...numbers(OTHERS),
+    ...(Object.keys(parcel).length > 0 && { parcel }),
+    ...(PAGE.some((name) => edits[name]) && { shopperPage }),
+  };
 }
