@@ -146,8 +146,9 @@ async function send(
 ): Promise<PageResponse> {
   const made = await submitted(deps, visit, { ...o, validateOnly: false });
   if (!made) return changedPage(visit.view, o);
-  const { pathname } = new URL(made.statusPageUrl);
-  return redirect(pathname);
+  // A return of before has none any more when its shopper's data was removed, or the shop gave up its page.
+  if (!URL.canParse(made.statusPageUrl)) return redirect(visit.view.base);
+  return redirect(new URL(made.statusPageUrl).pathname);
 }
 
 /** The return of a choice; undefined when the shop does not take it back any more. */

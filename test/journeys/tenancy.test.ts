@@ -135,9 +135,10 @@ describe('callers without the required data', () => {
     }
   });
 
-  test('only RPCs for browsers and platforms have no shop: their link, state or signature says which', () => {
+  test('only RPCs for browsers and platforms have no shop: their link, state, handle or signature says which', () => {
     const others = RPCS.filter(({ method }) => !isForShop(method)).map(({ name }) => name);
     expect(others).toEqual([
+      'returns.FindShopperPage',
       'commerce.BeginShopifyInstall',
       'commerce.CompleteShopifyInstall',
       'commerce.ReceiveShopifyWebhook',

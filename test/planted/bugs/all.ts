@@ -17,6 +17,7 @@ import { replicaBugs } from './replicas.ts';
 import { retryBugs } from './retries.ts';
 import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
+import { shopperBugs } from './shoppers.ts';
 import { sweepBugs } from './sweep.ts';
 import { tokenBugs } from './tokens.ts';
 import { unitBugs } from './units.ts';
@@ -44,4 +45,5 @@ export const BUGS: readonly Bug[] = [
   ...tokenBugs,
   ...assistantBugs,
   ...formBugs,
+  ...shopperBugs,
 ];
