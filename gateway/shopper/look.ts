@@ -22,7 +22,8 @@ export function shopStyle(accent: string): string {
 const SHOPPER = `
 main { max-width: 34rem; }
 header { display: flex; flex-wrap: wrap; justify-content: space-between; gap: .5rem 1rem; margin: 0 0 1.5rem; }
-header nav { display: flex; gap: .25rem; font-size: .875rem; }
+header nav { display: flex; flex-wrap: wrap; gap: .25rem; font-size: .875rem; }
+fieldset { min-width: 0; }
 header nav a, footer a { color: inherit; }
 header nav a { padding: .25rem .4rem; }
 header nav a[aria-current] { font-weight: 600; text-decoration: none; }

@@ -96,6 +96,9 @@ export const WRITE_TRIALS: Readonly<Record<string, Trial>> = {
       return '/withdrawals';
     },
     press: /^Make a return of order/,
+    shown: async (page) => {
+      await page.getByRole('link', { name: /^Return \d+$/ }).waitFor();
+    },
   },
   'ReturnsService/UpdateSettings': {
     at: () => '/settings',
