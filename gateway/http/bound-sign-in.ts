@@ -63,9 +63,9 @@ const ADDRESS_PART = 1 / 4;
 const slots = new WeakMap<IncomingMessage, Slot>();
 
 /**
- * Bounds the in-flight requests of the sign-in and of shoppers, in total and for each IP address. Above the bound a request gets an
- * OAuth error (RFC 6749, 4.1.2.1). A request occupies its slot while this process works for it, but not while it waits
- * for its body.
+ * Bounds the in-flight requests of the sign-in and of shoppers, in total and for each IP address. Above the bound a
+ * request gets an OAuth error (RFC 6749, 4.1.2.1). A request occupies its slot while this process works for it, but not
+ * while it waits for its body.
  */
 export function boundSignIn(
   inFlight: InFlight,

@@ -41,8 +41,8 @@ interface ShopperOptions {
   readonly mails: ShopperMails | undefined;
 }
 
-/** A form with 250 lines, each with a comment of 2,000 characters. */
-const FORM_LIMIT = '2mb';
+/** Room for many comments, and little enough for strangers. */
+const FORM_LIMIT = '128kb';
 const MAX_FIELDS = 1_000;
 
 const LANGUAGE_COOKIE = 'rms_language';

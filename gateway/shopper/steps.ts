@@ -167,7 +167,7 @@ async function submitted(
   const { providerOrderId } = o.session;
   const request = {
     ...callerOf(visit),
-    // The names of keys of other submitters are without colons at these places.
+    // A dry run has a key of its own, because it has other content.
     idempotencyKey: `shopper:${providerOrderId}:${o.key}${validateOnly ? ':tried' : ''}`,
     validateOnly,
     findOrder: true,
@@ -268,17 +268,22 @@ export function gonePage(view: View): PageResponse {
 
 function failure(view: View, error: unknown): PageResponse | undefined {
   const { text } = view.words;
-  const note = (title: 'awayTitle' | 'errorTitle', name: 'away' | 'noLookUp', status: number) =>
-    notePage(view, { title: text(title), text: text(name), status });
+  const note = (
+    title: 'unavailableTitle' | 'errorTitle',
+    name: 'unavailable' | 'noLookUp',
+    status: number,
+  ) => notePage(view, { title: text(title), text: text(name), status });
   switch (reasonOf(error)) {
     case ErrorReason.ORDER_NOT_FOUND:
     case ErrorReason.RETURN_NOT_FOUND:
       return gonePage(view);
     case ErrorReason.NO_ORDER_LOOKUP:
-      return note('awayTitle', 'noLookUp', 409);
+      return note('unavailableTitle', 'noLookUp', 409);
     case ErrorReason.COMMERCE_FAILED:
-      return note('awayTitle', 'away', 503);
+      return note('unavailableTitle', 'unavailable', 503);
     default:
-      return isUnavailable(error) || isOutage(error) ? note('awayTitle', 'away', 503) : undefined;
+      return isUnavailable(error) || isOutage(error)
+        ? note('unavailableTitle', 'unavailable', 503)
+        : undefined;
   }
 }

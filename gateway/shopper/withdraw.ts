@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { EMAIL_MAX, SHORT_TEXT_MAX } from '../../services/contract/limits.ts';
+import { EMAIL_FORM } from '../../services/platform/values/text.ts';
 import { sent } from '../actions/context.ts';
 import type { ShopperMails } from '../mail/shopper-mails.ts';
 import type { PageResponse } from '../oauth/pages/response.ts';
@@ -24,16 +25,14 @@ export interface WithdrawDeps {
   readonly mails: ShopperMails | undefined;
 }
 
-const EMAIL = /^[^\s@]+@[^\s@]+$/;
-
 /** The first page, with what is known of the shopper's order. */
 export function showWithdraw({ view, session }: Visit): PageResponse {
   return withdrawPage(view, { orderName: session?.orderName ?? '', name: '', email: '' });
 }
 
 /**
- * The steps of a withdrawal. Whoever confirms one has withdrawn: nothing is looked up, and nothing is refused that has a
- * name, an order and an address.
+ * The steps of a withdrawal. A shopper who confirms has withdrawn: nothing is looked up, and nothing is rejected that has
+ * a name, an order and an address.
  */
 export async function withdraw(deps: WithdrawDeps, visit: Visit): Promise<PageResponse> {
   const { view, form } = visit;
@@ -45,7 +44,7 @@ export async function withdraw(deps: WithdrawDeps, visit: Visit): Promise<PageRe
   };
   const isEmpty = Object.values(stated).some((value) => value === '');
   if (isEmpty) return withdrawPage(view, { ...stated, problem: text('withdrawEmpty') });
-  if (!EMAIL.test(stated.email)) {
+  if (!EMAIL_FORM.test(stated.email)) {
     return withdrawPage(view, { ...stated, problem: text('withdrawBadEmail') });
   }
   if (form.step === STEP.change) return withdrawPage(view, stated);
@@ -64,8 +63,8 @@ async function confirm(
   if (!admission.admitted) return busyPage(view);
   const { language } = view.words;
   const request = { ...o, idempotencyKey: `shopper:${o.key}` };
-  // The mail is stored first: it states the time of the receipt, and whoever sends it makes sure that the withdrawal is
-  // recorded. So a process that dies here loses nothing.
+  // The mail is stored first, with the time of the receipt. The process that sends it records the withdrawal before. So a
+  // process that dies here loses nothing.
   const stored = await deps.mails?.addWithdrawal({ shopId, ...request, language });
   const declaredAt = stored?.declaredAt ?? new Date();
   const recorded = deps.returns.declareWithdrawal({
@@ -81,16 +80,17 @@ async function confirm(
     if (stored) return undefined;
     throw error;
   });
-  if (made) await stored?.due();
+  // Without this the mail is due in two minutes.
+  if (made) await stored?.due().catch(() => undefined);
   const at = made ? timestampDate(sent(made.withdrawal?.declaredAt, 'time')) : declaredAt;
   return withdrawnPage(view, { ...o, declaredAt: at, isMailed: stored !== undefined });
 }
 
-/** A field without line breaks, control characters and what is too long. */
+/** A field without line breaks, control characters, changes of the direction of text, and what is too long. */
 function fieldOf(value: string | undefined, max: number): string {
   const line = (value ?? '')
     .normalize('NFC')
-    .replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ')
+    .replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ')
     .trim();
   return [...line].slice(0, max).join('');
 }

@@ -27,6 +27,7 @@ import { raw, sql, unnamed } from '../platform/postgres/sql.ts';
 import { decimalsOf } from '../platform/values/currencies.ts';
 import { DomainError, invalidField, stateForbids } from '../platform/values/errors.ts';
 import { parseInput, text } from '../platform/values/input.ts';
+import { EMAIL_FORM } from '../platform/values/text.ts';
 import { shopNotConfigured } from './errors.ts';
 import { OPEN_JOB } from './processing/jobs.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
@@ -81,7 +82,8 @@ function toSettings(row: SettingsRow): Settings {
       heightCm: row.parcel_height_cm,
     },
     sandbox: row.sandbox,
-    ...(row.page_handle !== '' && { shopperPage: pageOf(row) }),
+    // Also while it is off: a request states the whole page that its caller has read.
+    ...(Object.values(pageOf(row)).some((value) => value !== '') && { shopperPage: pageOf(row) }),
   });
 }
 
@@ -124,8 +126,6 @@ const bounded = (max: number) =>
 const centimetres = bounded(1_000);
 
 const PAGE_URL_MAX = 200;
-/** Good enough for an address that is shown: a mail to it is not sent from here. */
-const EMAIL = /^[^\s@]+@[^\s@]+$/;
 
 /** The page for shoppers, which a request replaces as a whole. */
 const page = z
@@ -140,7 +140,7 @@ const page = z
       .toLowerCase()
       .regex(/^(#[0-9a-f]{6})?$/, 'must be # and six hexadecimal digits'),
     supportEmail: text(EMAIL_MAX).refine(
-      (address) => address === '' || EMAIL.test(address),
+      (address) => address === '' || EMAIL_FORM.test(address),
       'must be an e-mail address',
     ),
   })
@@ -225,7 +225,8 @@ export function updateSettings(
     if (settings.currency !== '' && settings.currency !== row.currency) {
       throw invalidField('settings.currency', 'cannot change');
     }
-    if (expected) requireExpected(row, changesOf(expected));
+    // The address follows from the handle. It is another one after a move of the gateway.
+    if (expected) requireExpected(row, { ...changesOf(expected), page_url: null });
     await requireSwitchable(tx, shopId, settings.sandbox);
     if (request.validateOnly) return { settings: previous, previous };
     return { settings: await write(tx, shopId, changesOf(settings)), previous };

@@ -61,6 +61,22 @@ describe('the page of a shop', () => {
     expect(await refusal(refused)).toEqual(invalid(`settings.shopper_page.${field}`));
   });
 
+  test('keeps its look while it is off, and can be switched on again by a caller who has read it', async () => {
+    const shopId = await shopWithPage('on-and-off');
+    await setPage(shopId, { ...PAGE, handle: '', url: '' });
+    expect((await bench.submit(shopId)).statusPageUrl).toBe('');
+    const { settings } = await bench.client.getSettings({ shopId, actor });
+    const seen = present(settings?.shopperPage);
+    expect(seen).toMatchObject({ ...PAGE, handle: '' });
+    const again = { ...seen, handle: 'on-and-off', url: urlOf('on-and-off') };
+    const on = { shopId, actor, settings: { shopperPage: again }, expected: { shopperPage: seen } };
+    await bench.client.updateSettings(on);
+    // The gateway has moved to another address since.
+    const moved = { ...again, url: 'https://moved.example/r/on-and-off' };
+    const off = { settings: { shopperPage: seen }, expected: { shopperPage: moved } };
+    await bench.client.updateSettings({ shopId, actor, ...off });
+  });
+
   test('is not lost when other settings change', async () => {
     const shopId = await shopWithPage('kept');
     await bench.client.updateSettings({ shopId, actor, settings: { expiryDays: 7 } });

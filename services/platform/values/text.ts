@@ -109,3 +109,6 @@ export function jsonOf(text: string): unknown {
     return undefined;
   }
 }
+
+/** The form of an e-mail address. Only a mail shows whether an address exists. */
+export const EMAIL_FORM = /^[^\s@]+@[^\s@]+$/;

@@ -426,7 +426,8 @@ async function record(
 
 /** Adds a link to the shop's page for shoppers, unless the submitter gave a link. */
 function withStatusLink(checked: CheckedSubmission, { shopperPage }: Settings): CheckedSubmission {
-  if (!shopperPage || checked.submission.statusPageUrl !== '') return checked;
+  const isOn = shopperPage !== undefined && shopperPage.handle !== '';
+  if (!isOn || checked.submission.statusPageUrl !== '') return checked;
   const { url, token } = newStatusLink(shopperPage.url);
   const submission = { ...checked.submission, statusPageUrl: url };
   return { ...checked, submission, statusToken: token };

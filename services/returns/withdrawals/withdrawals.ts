@@ -28,6 +28,7 @@ import {
   time,
 } from '../../platform/values/input.ts';
 import { bindCursor, placeInCursor } from '../../platform/values/list-cursor.ts';
+import { EMAIL_FORM } from '../../platform/values/text.ts';
 import { pastTime } from '../fields.ts';
 import { getEligibility } from '../policy/get-eligibility.ts';
 import { loadPolicy } from '../policy/policy-store.ts';
@@ -46,7 +47,7 @@ const declaration = z.object({
   idempotencyKey,
   orderName: requiredText(SHORT_TEXT_MAX),
   name: requiredText(SHORT_TEXT_MAX),
-  email: requiredText(EMAIL_MAX).regex(/^[^\s@]+@[^\s@]+$/, 'must be an e-mail address'),
+  email: requiredText(EMAIL_MAX).regex(EMAIL_FORM, 'must be an e-mail address'),
   declaredAt: time.optional(),
 });
 

@@ -3556,7 +3556,7 @@ export type Settings = Message<"rms.returns.v1.Settings"> & {
   sandbox?: boolean | undefined;
 
   /**
-   * The page where shoppers find their orders; absent without one
+   * The page where shoppers find their orders; absent if it was never set
    *
    * @generated from field: rms.returns.v1.ShopperPage shopper_page = 9;
    */
